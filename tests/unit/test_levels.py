@@ -1,0 +1,73 @@
+"""Modules import only from lower levels, and each foreign compiler is imported in one package (DESIGN §3)."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2] / "toolchain" / "precast"
+LEVELS = {
+    "errors": 0, "target": 0, "codec": 0,
+    "artifact": 1, "spec": 1, "grid": 1, "project": 1, "digest": 1, "store": 1,
+    "passes": 2,
+    "plan": 3, "job": 3,
+    "engines": 4,
+    "worker": 5, "release": 5, "launch": 5,
+    "graph": 6, "report": 6,
+    "cli": 7, "__main__": 7,
+}  # fmt: skip
+# Modules of one level that may use one another, lower first: the order in which data passes through.
+WITHIN = {1: ("digest", "artifact", "store", "grid", "spec", "project"), 3: ("job", "plan"), 5: ("worker", "launch", "release")}
+HOMES = {
+    "triton": ("engines/triton",),
+    "mlir": ("engines/triton", "engines/cpu"),
+    "llvmlite": ("engines/cpu",),
+    "SCons": ("graph",),
+}
+
+
+def imports_of(path: Path) -> list[str]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found
+
+
+def may_import(user: str, used: str) -> bool:
+    if user == used:
+        return True
+    if LEVELS[user] != LEVELS[used]:
+        return LEVELS[user] > LEVELS[used]
+    order = WITHIN.get(LEVELS[user], ())
+    return user in order and used in order and order.index(user) > order.index(used)
+
+
+def test_modules_import_only_from_lower_levels():
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[0] == "__init__":
+            continue
+        for name in imports_of(path):
+            if name.startswith("precast."):
+                used = name.split(".")[1]
+                if used in LEVELS and not may_import(parts[0], used):
+                    wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_each_foreign_compiler_has_one_home():
+    wrong = []
+    for path in sorted(ROOT.rglob("*.py")):
+        place = path.relative_to(ROOT).as_posix()
+        for name in imports_of(path):
+            homes = HOMES.get(name.split(".")[0])
+            if homes and not place.startswith(homes):
+                wrong.append(f"{place} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_module_has_a_level():
+    assert {p.stem for p in ROOT.iterdir() if p.suffix == ".py" or (p.is_dir() and p.name[0] != "_")} - {"__init__", "__pycache__"} <= set(LEVELS)

@@ -1,0 +1,120 @@
+"""What one compiled unit is: facts about its image that launchers and readers need.
+
+Written by the engines, stored beside the image, listed in the manifest. All sizes in bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class TensorDescriptor:
+    """How one host tensor descriptor argument reaches the kernel.
+
+    On sm_90 and later with a shared layout it is a 128-byte TMA map of `block_shape` elements (`swizzle` and
+    `element_type` are CUtensorMap's enumerators) followed by shape and strides; elsewhere (`tma` false) it is
+    expanded to base pointer, shape (i32 each), strides (i64 each) and the padding flag.
+    """
+
+    argument: str
+    tma: bool
+    block_shape: tuple[int, ...]
+    element_type: int = 0
+    element_bytes: int = 0
+    swizzle: int = 0
+    fp4_padded: bool = False
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One hidden-or-visible kernel parameter in launch order.
+
+    `kind`: `argument` (a runtime argument by `name`), `descriptor` (expands as `TensorDescriptor` says),
+    `buffer` (a pass's device buffer), `global_scratch` or `profile_scratch`. `type` is Triton's text, as in
+    `*fp16`, `i32`, `fp32`. Arguments specialised to a constant are absent.
+    """
+
+    kind: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class DeviceBuffer:
+    """A buffer that a pass asked for: `bytes_per_program` for each program of the grid, zeroed before launch."""
+
+    pass_name: str
+    bytes_per_program: int
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that a launch, a report or a comparison needs to know about an image."""
+
+    symbol: str
+    parameters: tuple[Parameter, ...]
+    num_warps: int = 1
+    num_ctas: int = 1
+    warp_size: int = 32
+    shared_bytes: int = 0
+    tensor_memory_bytes: int = 0
+    global_scratch_bytes: int = 0  # per program
+    global_scratch_align: int = 1
+    profile_scratch_bytes: int = 0  # per program
+    profile_scratch_align: int = 1
+    thread_scratch_bytes: int = 0  # CPU: private scratch of one worker thread
+    cooperative: bool = False
+    pdl: bool = False
+    registers: int | None = None
+    spill_bytes: int | None = None
+    code_bytes: int = 0
+    tensor_descriptors: tuple[TensorDescriptor, ...] = ()
+    buffers: tuple[DeviceBuffer, ...] = ()
+    reproducible: bool = True
+
+
+@dataclass(frozen=True)
+class PassRun:
+    """A pass from outside that ran on a unit, as the manifest lists it, in order."""
+
+    name: str
+    kind: str  # python, native, builtin, hook, replace, drop, override
+    stage: str
+    anchor: str
+    options: tuple[tuple[str, str | int | float | bool], ...] = ()
+    digest: str = ""
+    opaque: bool = False
+
+
+@dataclass(frozen=True)
+class StageFile:
+    """A stage's text or image in the store: `digest` addresses it, `key` is the stage key it was found by."""
+
+    stage: str
+    digest: str
+    key: str
+    reused: bool
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What an analysis pass returned for a unit; `data` is JSON text with sorted keys."""
+
+    pass_name: str
+    data: str
+
+
+@dataclass(frozen=True)
+class UnitResult:
+    """A built unit: written as `facts.json` beside the image."""
+
+    unit: str
+    image_digest: str
+    facts: Facts
+    stages: tuple[StageFile, ...]
+    passes: tuple[PassRun, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    files_used: tuple[str, ...] = ()  # project-relative, what the front end really read
+    warnings: tuple[str, ...] = ()
+    seconds: float = field(default=0.0, compare=False)

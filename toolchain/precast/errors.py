@@ -1,0 +1,106 @@
+"""The error tree: what a user did wrong, told with place, cause and hint.
+
+Every module raises these; `cli` alone prints them and chooses exit codes. A `PrecastError` is the user's to
+mend (exit 1); a `BugError`, like any other exception, is ours (exit 2).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in a file of the user's: 1-based line and column, and the length that the caret line underlines."""
+
+    file: str
+    line: int
+    column: int = 1
+    length: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class PrecastError(Exception):
+    """Something that the user can mend: `message` says what, `where` says where, `hint` says what would do."""
+
+    def __init__(self, message: str, where: Place | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message}" if self.where else self.message
+
+
+class SpecError(PrecastError):
+    """A spec, project setting or command line says something that is not so."""
+
+
+class PlanError(PrecastError):
+    """Specs that are right one by one do not go together."""
+
+
+class PassError(PrecastError):
+    """A pass or anchor does not exist, a pass refused its input, or its output is not valid IR."""
+
+
+class PluginError(PrecastError):
+    """A pass plugin cannot be loaded."""
+
+
+class ToolError(PrecastError):
+    """A program or library that the build needs is missing, of another version, or out of space."""
+
+
+class ReleaseError(PrecastError):
+    """A release is damaged, of another schema, or not signed by the key that was asked for."""
+
+
+class CompileError(PrecastError):
+    """One unit did not compile. Several can be true at once; `cli` groups identical ones."""
+
+    def __init__(
+        self,
+        message: str,
+        where: Place | None = None,
+        hint: str | None = None,
+        *,
+        unit: str,
+        stage: str = "",
+        pass_name: str = "",
+        reproducer: str = "",
+    ) -> None:
+        super().__init__(message, where, hint)
+        self.unit = unit
+        self.stage = stage
+        self.pass_name = pass_name
+        self.reproducer = reproducer
+
+
+class BuildFailed(PrecastError):
+    """A build ended with failed units; each was reported when it failed, or is in `failures`."""
+
+    def __init__(self, failures: tuple[PrecastError, ...]) -> None:
+        super().__init__(f"{len(failures)} of the build's jobs failed")
+        self.failures = failures
+
+
+class BugError(Exception):
+    """A fault of Precast's own: the message says which belief did not hold."""
+
+
+def nearest_hint(name: str, known: Iterable[str], noun: str = "") -> str:
+    """The hint for an unknown `name`: the nearest known one, or the list of what there is."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean `{near[0]}`?"
+    if not names:
+        return f"there is no {noun}" if noun else "there is none"
+    listed = ", ".join(f"`{each}`" for each in names[:12]) + (", …" if len(names) > 12 else "")
+    return f"known {noun}: {listed}" if noun else f"known: {listed}"

@@ -1,0 +1,36 @@
+"""A job: one unit's compilation, complete and serialisable. In: a plan. Out: what a worker takes.
+
+Level 3, beside `plan`; the engines and the worker read it, nobody writes into it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from precast.passes.selection import PassUse
+from precast.spec.model import Unit
+
+
+@dataclass(frozen=True)
+class CompileSettings:
+    """Project settings that may change code; all of it is in every key."""
+
+    line_info: bool = False
+    environment: tuple[tuple[str, str], ...] = ()  # [tool.precast.triton]: TRITON_* variables for the worker
+    ptxas: str = ""  # [tool.precast.tools]: a path, or Triton's own
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that a worker needs for one unit. Paths are absolute; none of them is in a key."""
+
+    unit: Unit
+    passes: tuple[PassUse, ...]
+    settings: CompileSettings
+    project: str  # folder of pyproject.toml
+    python_path: tuple[str, ...]  # folders where kernel modules are found, project first
+    store: str  # folder of the content-addressed store
+    output: str  # folder that receives image, stage files and facts.json, by rename
+    time_limit_s: float = 600.0
+    memory_limit_mb: int = 0  # 0: none
+    keep_stages: bool = True  # link every stage's text into `output`, not the image alone

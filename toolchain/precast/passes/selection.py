@@ -1,0 +1,39 @@
+"""A pass as the plan sees it: which one, where, with what, for one unit. No engine and no plugin code inside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from precast.spec.model import Options
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """A place in a stage's pipeline; its text form is `start`, `end`, `before(op, n)` or `after(op, n)`."""
+
+    kind: str
+    op: str = ""
+    n: int = 0
+
+    def __str__(self) -> str:
+        if self.kind in ("start", "end"):
+            return self.kind
+        return f"{self.kind}({self.op}, {self.n})" if self.n else f"{self.kind}({self.op})"
+
+
+@dataclass(frozen=True)
+class PassUse:
+    """A pass selected for a unit: all that its stage key and its run need.
+
+    `kind` is one of python, native, builtin, hook, replace, drop, override. `origin` is where the code is:
+    project-relative file (python, hook, override), library path (native), empty for built-in ones.
+    `digest` covers that code with what it imports inside its own package.
+    """
+
+    name: str
+    kind: str
+    stage: str
+    anchor: Anchor
+    options: Options = ()
+    origin: str = ""
+    digest: str = ""

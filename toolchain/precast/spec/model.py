@@ -1,0 +1,153 @@
+"""What a spec says, as frozen values: kernels, variants, units. In: nothing. Out: types for every later level."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+
+from precast.errors import Place
+from precast.target import Target
+
+Constant = str | bool | int | float | None
+Options = tuple[tuple[str, str | bool | int | float], ...]  # sorted by name
+
+
+@dataclass(frozen=True)
+class ArgumentSpec:
+    """One argument as the spec writes it; `type` may hold `{axis}` places."""
+
+    name: str
+    type: str
+    align: int = 0  # bytes; a promise that the launcher checks
+    range32: bool = False  # a promise: the buffer ends below 2 GiB
+    specialize: tuple[int, ...] = ()  # subset of (16, 1)
+    each: bool = False
+    where: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One dimension of the matrix and its values in the order written."""
+
+    name: str
+    values: tuple[Constant, ...]
+
+
+@dataclass(frozen=True)
+class TargetSection:
+    """`[kernel.NAME.target."GLOB"]`: options and axes for the targets that match; later sections win."""
+
+    pattern: str
+    options: Options = ()
+    axes: tuple[Axis, ...] = ()
+    where: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a kernel's function is: a project-relative file, or a module found through `pythonpath`."""
+
+    file: str  # project-relative path of the file that was found
+    module: str  # dotted name when named as a module, else ""
+    function: str
+    gluon: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"{self.module or self.file}:{self.function}"
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """One `[kernel.NAME]` table, checked against the signature that `ast` read from its source."""
+
+    name: str
+    source: Source
+    grid: tuple[str, str, str]
+    arguments: tuple[ArgumentSpec, ...]  # run-time arguments, in the source's order
+    constexprs: tuple[str, ...]  # names, in the source's order
+    parameters: tuple[str, ...]  # every parameter of the function, in the source's order
+    defaults: tuple[tuple[str, Constant], ...] = ()  # constexprs with a literal default
+    constants: tuple[tuple[str, Constant], ...] = ()  # [kernel.NAME.constants]: fixed or `{axis}` text
+    axes: tuple[Axis, ...] = ()
+    exclude: tuple[tuple[tuple[str, Constant], ...], ...] = ()
+    options: Options = ()
+    targets: tuple[TargetSection, ...] = ()
+    only: tuple[str, ...] = ("*",)  # target globs that this kernel is built for
+    where: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A specialisation that holds for an argument of a variant: `divisor` 16 is `%16`, 1 is `==1`."""
+
+    argument: str
+    divisor: int
+
+    def __str__(self) -> str:
+        return f"{self.argument}%{self.divisor}" if self.divisor != 1 else f"{self.argument}==1"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A kernel with axis values and hints fixed; its text is what stands between `:` and `@` of a unit."""
+
+    kernel: str
+    values: tuple[tuple[str, Constant], ...]
+    hints: tuple[Hint, ...] = ()
+
+    def __str__(self) -> str:
+        parts = [f"{name}={format_constant(value)}" for name, value in self.values]
+        parts += [str(hint) for hint in self.hints]
+        return f"{self.kernel}:{','.join(parts)}" if parts else self.kernel
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One parameter of a unit with everything fixed.
+
+    A constexpr has type `constexpr` and its `value`; an argument with hint `==1` keeps its type and has
+    `value` 1 and `constant` set, so the launcher still takes it and the kernel does not.
+    """
+
+    name: str
+    type: str
+    constant: bool = False
+    value: Constant = None
+    divisibility: int = 0  # tt.divisibility: from `align` or a `%16` hint
+    range32: bool = False
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Variant × target, complete: enough to compile it anywhere that has the sources."""
+
+    variant: Variant
+    target: Target
+    source: Source
+    arguments: tuple[Argument, ...]  # every parameter of the function, in the source's order
+    options: Options
+    grid: tuple[str, str, str]
+
+    def __str__(self) -> str:
+        return f"{self.variant}@{self.target}"
+
+    @property
+    def kernel(self) -> str:
+        return self.variant.kernel
+
+    @property
+    def slug(self) -> str:
+        """A file name for the unit: its kernel and 12 hex digits of its text's digest."""
+        return f"{self.kernel}-{hashlib.sha256(str(self).encode()).hexdigest()[:12]}"
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        return self.target.stages(gluon=self.source.gluon)
+
+
+def format_constant(value: Constant) -> str:
+    """The text of an axis value in a unit's name: TOML's words for booleans, Python's for the rest."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "none" if value is None else str(value)
