@@ -1,0 +1,74 @@
+"""`precast …`: the only place that prints errors and chooses exit codes.
+
+In: a command line. Out: exit code 0, 1 for what the user can mend, 2 for our own faults (with a traceback).
+Each subcommand is a module here with `HELP`, `add_arguments(parser)` and `run(arguments)`; only the one that is
+asked for is imported, so that a build with nothing to do stays fast.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import traceback
+from collections.abc import Sequence
+from types import ModuleType
+
+from precast import __version__
+from precast.cli.printer import format_error
+from precast.errors import PrecastError
+
+# In the order of a kernel's life: declare, build, look, ship, clean.
+COMMANDS = (
+    "init", "plan", "build", "why", "inspect", "diff", "passes", "opt", "repro", "verify", "sign", "package", "clean",
+)  # fmt: skip
+
+USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
+
+
+def load_command(name: str) -> ModuleType:
+    """The module behind one subcommand."""
+    return importlib.import_module(f"precast.cli.{name}")
+
+
+def build_parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+    """A parser with the subcommands `wanted` filled in; the others are known by name only."""
+    parser = argparse.ArgumentParser(
+        prog="precast",
+        description="Ahead-of-time build system for Triton kernels.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"precast {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        if name not in wanted:
+            commands.add_parser(name)
+            continue
+        module = load_command(name)
+        command = commands.add_parser(
+            name, help=module.HELP, description=module.HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        module.add_arguments(command)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; every exception becomes text on standard error and an exit code here."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    wanted = [words[0]] if words and words[0] in COMMANDS else list(COMMANDS)
+    arguments = build_parser(wanted).parse_args(words)
+    try:
+        return int(load_command(arguments.command).run(arguments))
+    except PrecastError as error:
+        print(format_error(error), file=sys.stderr)
+        return USER_ERROR
+    except BrokenPipeError:
+        sys.stderr.close()
+        return USER_ERROR
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except Exception:
+        traceback.print_exc()
+        print(f"\nThis is a fault of precast {__version__}, not of your project.", file=sys.stderr)
+        return OUR_ERROR
