@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "toolchain" / "precast"
 LEVELS = {
-    "errors": 0, "target": 0, "codec": 0,
+    "errors": 0, "diagnostic": 0, "target": 0, "codec": 0,
     "artifact": 1, "spec": 1, "grid": 1, "project": 1, "digest": 1, "store": 1,
     "passes": 2,
     "plan": 3, "job": 3,
@@ -16,7 +16,7 @@ LEVELS = {
 }  # fmt: skip
 # Modules of one level that may use one another, lower first: the order in which data passes through.
 WITHIN = {
-    0: ("errors", "target", "codec"),
+    0: ("errors", "diagnostic", "target", "codec"),
     1: ("digest", "artifact", "store", "grid", "spec", "project"),
     3: ("job", "plan"),
     5: ("worker", "launch", "release"),

@@ -13,17 +13,23 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NoReturn
 
 from precast import __version__
-from precast.cli.printer import format_error
-from precast.errors import PrecastError
+from precast.diagnostic import format_error
+from precast.errors import PrecastError, SpecError, nearest_hint
 
 # In the order of a kernel's life: declare, build, look, ship, clean.
-COMMANDS = (
-    "init", "plan", "build", "why", "inspect", "diff", "passes", "opt", "repro", "verify", "sign", "package", "clean",
-)  # fmt: skip
+COMMANDS = ("init", "plan", "build", "why", "passes", "opt", "repro", "verify", "sign", "package", "clean")
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose complaints are the user's errors like any other."""
+
+    def error(self, message: str) -> NoReturn:
+        raise SpecError(message, hint=f"see `{self.prog} --help`")
 
 
 def load_command(name: str) -> ModuleType:
@@ -31,9 +37,9 @@ def load_command(name: str) -> ModuleType:
     return importlib.import_module(f"precast.cli.{name}")
 
 
-def build_parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+def build_parser(wanted: Sequence[str]) -> Parser:
     """A parser with the subcommands `wanted` filled in; the others are known by name only."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="precast",
         description="Ahead-of-time build system for Triton kernels.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -52,13 +58,20 @@ def build_parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
+def run_command(words: list[str]) -> int:
+    """Parse and run one command line; raises what went wrong."""
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        raise SpecError(f"unknown command `{words[0]}`", hint=nearest_hint(words[0], COMMANDS, "commands"))
+    wanted = words[:1] if words and words[0] in COMMANDS else COMMANDS
+    arguments = build_parser(wanted).parse_args(words)
+    return int(load_command(arguments.command).run(arguments))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every exception becomes text on standard error and an exit code here."""
     words = list(sys.argv[1:] if argv is None else argv)
-    wanted = [words[0]] if words and words[0] in COMMANDS else list(COMMANDS)
-    arguments = build_parser(wanted).parse_args(words)
     try:
-        return int(load_command(arguments.command).run(arguments))
+        return run_command(words)
     except PrecastError as error:
         print(format_error(error), file=sys.stderr)
         return USER_ERROR

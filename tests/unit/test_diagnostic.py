@@ -1,6 +1,6 @@
-"""The one printer of errors: exact text."""
+"""Errors as text, exactly."""
 
-from precast.cli.printer import format_error
+from precast.diagnostic import format_error
 from precast.errors import BuildFailed, CompileError, Place, SpecError, nearest_hint
 
 
