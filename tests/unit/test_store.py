@@ -1,0 +1,138 @@
+"""The store: verified reads, writes that are whole or absent, bad disks told in one sentence."""
+
+import os
+import resource
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from precast.errors import ToolError
+from precast.store import Store, digest_bytes, link_file, write_file
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def damage(path, offset=0):
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(data)
+
+
+def test_bytes_come_back_by_digest(store):
+    digest = store.put(b"image")
+    assert digest == digest_bytes(b"image")
+    assert store.get(digest) == b"image"
+    assert store.get(digest_bytes(b"other")) is None
+
+
+def test_damaged_object_is_removed_and_absent(store):
+    digest = store.put(b"image")
+    damage(store.object_path(digest))
+    assert store.get(digest) is None
+    assert not store.object_path(digest).exists()
+
+
+def test_put_replaces_damaged_object_of_same_size(store):
+    digest = store.put(b"image")
+    damage(store.object_path(digest))
+    assert store.put(b"image") == digest
+    assert store.get(digest) == b"image"
+
+
+def test_record_comes_back_and_later_value_wins(store):
+    key = digest_bytes(b"key")
+    assert store.get_record(key) is None
+    store.put_record(key, b"one\ntwo")
+    assert store.get_record(key) == b"one\ntwo"
+    store.put_record(key, b"")
+    assert store.get_record(key) == b""
+
+
+@pytest.mark.parametrize("offset", [0, 64, 65, 67])
+def test_damaged_record_is_removed_and_absent(store, offset):
+    key = digest_bytes(b"key")
+    store.put_record(key, b"one")
+    damage(store.record_path(key), offset)
+    assert store.get_record(key) is None
+    assert not store.record_path(key).exists()
+
+
+def test_link_places_bytes_and_replaces_what_was_there(store, tmp_path):
+    place = tmp_path / "deep" / "image.cubin"
+    store.link(store.put(b"old"), place)
+    store.link(store.put(b"new"), place)
+    assert place.read_bytes() == b"new"
+    assert store.get(digest_bytes(b"old")) == b"old"
+    assert [each.name for each in place.parent.iterdir()] == ["image.cubin"]
+
+
+def test_link_of_damaged_object_is_refused(store, tmp_path):
+    digest = store.put(b"image")
+    damage(store.object_path(digest))
+    with pytest.raises(ToolError) as caught:
+        store.link(digest, tmp_path / "image")
+    assert str(caught.value) == f"the store has lost {digest[:12]}, meant for {tmp_path / 'image'}"
+    assert not (tmp_path / "image").exists()
+
+
+def test_link_copies_where_hard_links_are_refused(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(18, os.strerror(18))
+
+    monkeypatch.setattr(os, "link", refuse)
+    write_file(tmp_path / "a", b"image")
+    link_file(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == b"image"
+
+
+def test_writers_of_one_entry_agree(store):
+    threads = [threading.Thread(target=lambda: [store.put(b"x" * 10_000) for _ in range(50)]) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    digest = digest_bytes(b"x" * 10_000)
+    assert store.get(digest) == b"x" * 10_000
+    assert [each.name for each in store.object_path(digest).parent.iterdir()] == [digest[2:]]
+
+
+FULL_DISK = """
+import pathlib, sys
+from precast.errors import ToolError
+from precast.store import write_file
+path = pathlib.Path(sys.argv[1])
+try:
+    write_file(path, b"y" * 100_000)
+except ToolError as error:
+    print(error, error.hint, sep="|", end="")
+"""
+
+
+def test_full_disk_leaves_old_content_and_no_draft(tmp_path):
+    path = tmp_path / "output"
+    path.write_bytes(b"old")
+    told = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(path)],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout == f"no space left to write {path}|free some space, then run the same again"
+    assert path.read_bytes() == b"old"
+    assert [each.name for each in tmp_path.iterdir()] == ["output"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes into read-only folders")
+def test_read_only_folder_is_told(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    closed.chmod(0o555)
+    with pytest.raises(ToolError, match=r"cannot write .*closed/output: permission denied"):
+        write_file(closed / "output", b"x")

@@ -1,0 +1,141 @@
+"""The content-addressed store: what a stage made, found again by digest or by stage key.
+
+In: bytes from workers. Out: the same bytes, verified at every read, or nothing. Entries are written beside their
+place and renamed, so that a reader never sees half of one and two writers of one entry agree. Layout:
+`objects/ab/cdef…` holds bytes under their own sha256; `records/ab/cdef…` holds small values under a key, with the
+value's digest in the first line. Everything else in the build that writes a file uses `write_file` as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+from precast.errors import ToolError
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
+_NO_LINKS = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+def digest_bytes(data: bytes) -> str:
+    """The address of `data`: its sha256 in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@contextlib.contextmanager
+def telling_disk_faults(path: Path) -> Iterator[None]:
+    """Turns a full disk and a read-only place, met while `path` is written, into a `ToolError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _FULL:
+            raise ToolError(
+                f"no space left to write {path}", hint="free some space, then run the same again"
+            ) from error
+        if error.errno in _CLOSED:
+            raise ToolError(
+                f"cannot write {path}: {os.strerror(error.errno or 0).lower()}", hint="build in a copy that is writable"
+            ) from error
+        raise
+
+
+@contextlib.contextmanager
+def _placing(path: Path) -> Iterator[Path]:
+    """A fresh name beside `path`; what the body leaves there becomes `path`, or nothing does."""
+    with telling_disk_faults(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.parent / f".{path.name[:100]}.{secrets.token_hex(6)}.tmp"
+        try:
+            yield draft
+            os.replace(draft, path)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Writes `data` to `path` by rename: afterwards `path` is as it was, or complete. `ToolError` on a bad disk."""
+    with _placing(path) as draft:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+
+
+def link_file(source: Path, path: Path) -> None:
+    """Makes `path` the same file as `source`, or a copy where the file system has no hard links, by rename."""
+    with _placing(path) as draft:
+        try:
+            os.link(source, draft)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            draft.write_bytes(source.read_bytes())
+
+
+class Store:
+    """A store in the folder `root`, made when first written. Safe for many processes at once."""
+
+    def __init__(self, root: Path | str) -> None:
+        self.root = Path(root)
+
+    def put(self, data: bytes) -> str:
+        """Keeps `data` and returns its digest; a damaged entry is replaced, a good one is left as it is."""
+        digest = digest_bytes(data)
+        if self.get(digest) is None:
+            write_file(self.object_path(digest), data, mode=0o444)
+        return digest
+
+    def get(self, digest: str) -> bytes | None:
+        """The bytes of `digest`; None when absent, or damaged: a damaged entry is removed."""
+        path = self.object_path(digest)
+        data = _read(path)
+        if data is not None and digest_bytes(data) != digest:
+            _remove(path)
+            return None
+        return data
+
+    def link(self, digest: str, path: Path | str) -> None:
+        """Makes the file `path` of a kept entry; `ToolError` when the entry is gone or damaged."""
+        data = self.get(digest)
+        if data is None:
+            raise ToolError(f"the store has lost {digest[:12]}, meant for {path}", hint="run the same again")
+        link_file(self.object_path(digest), Path(path))
+
+    def put_record(self, key: str, data: bytes) -> None:
+        """Keeps the value `data` under `key`; a later value replaces an earlier one."""
+        write_file(self.record_path(key), digest_bytes(data).encode() + b"\n" + data)
+
+    def get_record(self, key: str) -> bytes | None:
+        """The value under `key`; None when absent, or damaged: a damaged record is removed."""
+        path = self.record_path(key)
+        content = _read(path)
+        if content is None:
+            return None
+        head, _, data = content.partition(b"\n")
+        if head.decode("ascii", "replace") != digest_bytes(data):
+            _remove(path)
+            return None
+        return data
+
+    def object_path(self, digest: str) -> Path:
+        return self.root / "objects" / digest[:2] / digest[2:]
+
+    def record_path(self, key: str) -> Path:
+        return self.root / "records" / key[:2] / key[2:]
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _remove(path: Path) -> None:
+    with telling_disk_faults(path):
+        path.unlink(missing_ok=True)
