@@ -20,6 +20,7 @@ WITHIN = {
     1: ("digest", "artifact", "store", "grid", "spec", "project"),
     3: ("job", "plan"),
     5: ("worker", "launch", "release"),
+    7: ("cli", "__main__"),
 }
 HOMES = {
     "triton": ("engines/triton",),
