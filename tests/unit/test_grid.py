@@ -116,7 +116,7 @@ def test_evaluation_errors(text, n, message):
         ("9223372036854775808", 1, 19, "`9223372036854775808` does not fit in 64 bits", None),
         ("9" * 5000, 1, 5000, f"`{'9' * 5000}` does not fit in 64 bits", None),
         ("(" * 17 + "n" + ")" * 17, 18, 1, "the grid expression is nested too deeply", "at most 16 parentheses deep"),
-        ("n+" * 128 + "n", 257, 1, "the grid expression is too long", "it may have 256 names and operators"),
+        ("n+" * 128 + "n", 258, 1, "the grid expression is too long", "it may have 256 names and operators"),
     ],
 )
 def test_parse_errors_have_places(text, column, length, message, hint):
