@@ -25,9 +25,10 @@ class Anchor:
 class PassUse:
     """A pass selected for a unit: all that its stage key and its run need.
 
-    `kind` is one of python, native, builtin, hook, replace, drop, override. `origin` is where the code is:
-    project-relative file (python, hook, override), library path (native), empty for built-in ones.
-    `digest` covers that code with what it imports inside its own package.
+    `kind` is one of python, native, builtin, hook, replace, drop, override, op. `origin` is where the code that
+    defines it is: a project-relative file, or the dotted name of an installed module. `digest` covers the bytes of
+    `files`: that code with what it imports inside its own package, and the library, saved pipeline or hook file that
+    it names. Paths in `files` are project-relative where they can be.
     """
 
     name: str
@@ -37,3 +38,10 @@ class PassUse:
     options: Options = ()
     origin: str = ""
     digest: str = ""
+    files: tuple[str, ...] = ()
+    library: str = ""  # native code that this pass needs loaded: a path in `files`
+
+
+def plugin_set(uses: tuple[PassUse, ...]) -> str:
+    """The native code of a job: a worker process serves jobs of one plugin set only, for code cannot be unloaded."""
+    return ",".join(sorted({f"{use.library}={use.digest}" for use in uses if use.library}))

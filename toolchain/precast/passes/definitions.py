@@ -1,0 +1,161 @@
+"""What a plugin module holds: passes and pipeline edits that a project can select by name.
+
+In: nothing. Out: the classes that a plugin author derives from or makes values of. A module's plugins are the
+`Pass` classes and the values of the other classes that stand in it by name. No engine inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from precast.passes.selection import Anchor
+
+if TYPE_CHECKING:
+    from mlir.ir import Module
+
+    from precast.passes.context import PassContext
+
+PYTHON_STAGES = ("ttir", "ttgir", "llir", "loops")
+
+
+class Pass:
+    """A pass in Python. Derive a frozen dataclass from it: its fields are the pass's options, with defaults.
+
+    `name` is what pyproject.toml selects, `stage` where it runs, `at` where it stands unless pyproject says
+    otherwise. `run` may change `module` in place; a frozen dataclass that it returns becomes the pass's finding on
+    the unit. An exception from `run` fails the unit and names the line.
+    """
+
+    name: ClassVar[str] = ""
+    stage: ClassVar[str] = "ttir"
+    at: ClassVar[Anchor] = Anchor("end")
+    kind: ClassVar[str] = "python"
+
+    def run(self, module: Module, context: PassContext) -> Any:
+        """Transforms or reads `module`, the stage's IR at the pass's anchor."""
+        raise TypeError(f"pass `{self.name}` does not define `run`")
+
+
+@dataclass(frozen=True)
+class NativePass:
+    """A pass of a native plugin: a library that exports `tritonGetPluginInfo`.
+
+    `library` is a path, relative to the project's folder or absolute; `name` is the library's own name of the pass
+    and `args` are the texts handed to it. `alias` is the name to select it by when `name` would not be unique. With
+    an empty `name` nothing runs: the library only brings its dialects and ops, to the front end too.
+    """
+
+    kind: ClassVar[str] = "native"
+    library: str
+    name: str = ""
+    stage: str = "ttir"
+    at: Anchor = Anchor("end")
+    args: tuple[str, ...] = ()
+    alias: str = ""
+
+
+@dataclass(frozen=True)
+class BuiltinPass:
+    """One of Triton's own passes, as a listing names it: `common.cse`, `nvidia.ttnvgpuir.lower_mma`, …"""
+
+    kind: ClassVar[str] = "builtin"
+    op: str
+    stage: str = "ttir"
+    at: Anchor = Anchor("end")
+    args: tuple[str | int | bool, ...] = ()
+    alias: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.alias or self.op
+
+
+@dataclass(frozen=True)
+class Replace:
+    """The step `op` (its `n`-th) of a stage gives way to another pass."""
+
+    kind: ClassVar[str] = "replace"
+    name: str
+    stage: str
+    op: str
+    by: Pass | NativePass | BuiltinPass
+    n: int = 0
+
+    @property
+    def at(self) -> Anchor:
+        return Anchor("before", self.op, self.n)
+
+
+@dataclass(frozen=True)
+class Drop:
+    """The step `op` (its `n`-th) of a stage does not run."""
+
+    kind: ClassVar[str] = "drop"
+    name: str
+    stage: str
+    op: str
+    n: int = 0
+
+    @property
+    def at(self) -> Anchor:
+        return Anchor("before", self.op, self.n)
+
+
+@dataclass(frozen=True)
+class Override:
+    """A whole saved pipeline takes the place of a stage's own: `precast passes --toml`, edited.
+
+    `file` is relative to the project's folder.
+    """
+
+    kind: ClassVar[str] = "override"
+    name: str
+    stage: str
+    file: str
+    at: Anchor = Anchor("start")
+
+
+@dataclass(frozen=True)
+class HookFile:
+    """A file written for Triton's own stages hook: it defines `inspect_stages_hook`, and runs unmodified.
+
+    It runs in a folder that holds only itself and the files of `reads`. What it does to a stage cannot be seen from
+    outside: the manifest calls it opaque, and its key is made of the bytes of `file` and of `reads`, whatever key it
+    returns itself. Paths are relative to the project's folder. `stage` is the first stage that it changes.
+    """
+
+    kind: ClassVar[str] = "hook"
+    name: str
+    file: str
+    stage: str = "ttir"
+    reads: tuple[str, ...] = ()
+    at: Anchor = Anchor("start")
+
+
+@dataclass(frozen=True)
+class ElementwiseOp:
+    """A pure elementwise op declared in Python, used in kernels as a plain function.
+
+    `name` is the function's name and `lowering` maps a target glob to MLIR text: one `func.func` over scalars with
+    `arith` and `math` ops, which is inlined on every element. `types` lists the scalar types (`fp32`, …) it is for;
+    operands and result share one.
+    """
+
+    kind: ClassVar[str] = "op"
+    name: str
+    arity: int
+    types: tuple[str, ...]
+    lowering: tuple[tuple[str, str], ...]
+    stage: ClassVar[str] = "ttir"
+    at: ClassVar[Anchor] = Anchor("start")
+
+
+Definition = Pass | NativePass | BuiltinPass | Replace | Drop | Override | HookFile
+
+
+def plugin_name(definition: Any) -> str:
+    """The name that pyproject.toml selects a definition by."""
+    if isinstance(definition, NativePass):
+        return definition.alias or definition.name
+    return str(definition.name)
