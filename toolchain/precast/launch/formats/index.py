@@ -1,0 +1,314 @@
+"""`index.bin`: everything the C runtime knows about a release, as tables that it maps and reads in place.
+
+In: a `ReleaseIndex`. Out: bytes, the same for the same value. `records` has the layout, `runtime/index.h` reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Mapping, Sequence
+
+from precast.artifact import Parameter, TensorDescriptor
+from precast.errors import BugError, PlanError
+from precast.grid import compile_grid, parse_grid
+from precast.launch.formats.interface import element_type, interface_digest, leaves_of, run_time_arguments
+from precast.launch.formats.records import (
+    ARCH_EXACT,
+    ARCH_FORWARD,
+    AXIS_KINDS,
+    BACKENDS,
+    FLAG_COOPERATIVE,
+    FLAG_PDL,
+    HEADER,
+    HINT_KINDS,
+    MAGIC,
+    NO_AXIS,
+    PARAMETER_KINDS,
+    RECORDS,
+    RELATIONS,
+    SECTION,
+    SECTION_ALIGNMENT,
+    Tables,
+)
+from precast.launch.formats.values import (
+    DESCRIPTOR,
+    LAUNCH_ABI,
+    POINTER,
+    SCHEMA,
+    TYPE_CODES,
+    AxisInterface,
+    ImagePlace,
+    IndexedUnit,
+    KernelInterface,
+    ReleaseIndex,
+    SelectionRule,
+)
+from precast.spec.model import Constant, Unit, format_constant
+from precast.target import Backend, Target
+
+Row = tuple[int | bytes, ...]
+
+_FORWARD_ARCHITECTURES = {"75", "80", "86", "89"}  # 87 is Tegra: its images and the others do not mix
+
+
+def write_index(index: ReleaseIndex) -> bytes:
+    """The bytes of `index.bin`; `BugError` when a unit's facts do not go with its arguments."""
+    tables = Tables()
+    file_numbers = {
+        file.path: tables.add("files", tables.text(file.path), 0, file.size, bytes.fromhex(file.digest))
+        for file in index.files
+    }
+    images: dict[ImagePlace, int] = {}
+    for kernel in index.interface.kernels:
+        units = sorted(
+            (each for each in index.units if each.unit.kernel == kernel.name), key=lambda each: str(each.unit)
+        )
+        for each in units:
+            if each.image not in images:
+                images[each.image] = _add_image(tables, each.image, file_numbers)
+        rules = [rule for rule in index.selection if rule.kernel == kernel.name]
+        _add_kernel(tables, kernel, units, images, rules)
+    return _assemble(tables, tables.text(index.interface.name), bytes.fromhex(interface_digest(index.interface)))
+
+
+def axis_payload(axis: AxisInterface, value: Constant) -> int:
+    """The 64-bit number by which C knows an axis value."""
+    if axis.kind == "dtype":
+        return TYPE_CODES[str(value)]
+    if axis.kind == "word":
+        return axis.values.index(value) + 1
+    if axis.kind == "float":
+        return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    return int(value)  # type: ignore[arg-type]  # int and bool axes hold nothing else
+
+
+def _assemble(tables: Tables, name: int, interface: bytes) -> bytes:
+    body = bytearray()
+    sections = bytearray()
+    for section, rows in tables.rows.items():
+        body += bytes(-len(body) % SECTION_ALIGNMENT)
+        data = b"".join(rows)
+        sections += SECTION.pack(HEADER.size + len(body), len(data) // RECORDS[section].size)
+        body += data
+    size = HEADER.size + len(body)
+    sections += bytes(160 - len(sections))
+
+    def header(digest: bytes) -> bytes:
+        return HEADER.pack(MAGIC, SCHEMA, LAUNCH_ABI, size, interface, digest, name, 0, bytes(sections))
+
+    digest = hashlib.sha256(header(bytes(32)) + body).digest()
+    return header(digest) + bytes(body)
+
+
+def _add_image(tables: Tables, image: ImagePlace, files: Mapping[str, int]) -> int:
+    return tables.add("images", files[image.file], 0, image.offset, image.size, bytes.fromhex(image.digest))
+
+
+def _add_kernel(
+    tables: Tables,
+    kernel: KernelInterface,
+    units: Sequence[IndexedUnit],
+    images: Mapping[ImagePlace, int],
+    rules: Sequence[SelectionRule],
+) -> None:
+    argument_rows, slot_rows = _argument_rows(tables, kernel)
+    axis_rows = []
+    for axis in kernel.axes:
+        values = [(axis_payload(axis, value), tables.text(format_constant(value)), 0) for value in axis.values]
+        axis_rows.append((tables.text(axis.name), AXIS_KINDS[axis.kind], *tables.span("axis_values", values)))
+    number = len(tables.rows["kernels"])
+    unit_rows = [_unit_row(tables, number, kernel, each, images[each.image]) for each in units]
+    tables.add(
+        "kernels",
+        tables.text(kernel.name),
+        tables.text(kernel.source),
+        *tables.span("arguments", argument_rows),
+        *tables.span("slots", slot_rows),
+        *tables.span("axes", axis_rows),
+        *tables.span("units", unit_rows),
+        *tables.span("rules", [_rule_row(tables, kernel, rule) for rule in rules]),
+    )
+
+
+def _argument_rows(tables: Tables, kernel: KernelInterface) -> tuple[list[Row], list[Row]]:
+    axis_names = [axis.name for axis in kernel.axes]
+    kinds = {"ptr": POINTER, "const ptr": POINTER, "tensordesc": DESCRIPTOR}
+    first_slot = len(tables.rows["slots"])
+    arguments: list[Row] = []
+    slots: list[Row] = []
+    for number, argument in enumerate(kernel.arguments):
+        arguments.append((tables.text(argument.name), first_slot + len(slots), len(argument.slots), 0))
+        for slot in argument.slots:
+            code = kinds.get(slot.type) or TYPE_CODES[slot.type]
+            axis = axis_names.index(slot.dtype_axis) if slot.dtype_axis else NO_AXIS
+            slots.append((tables.text(slot.name), code, slot.type == "const ptr", slot.rank, axis, number, 0))
+    return arguments, slots
+
+
+def _unit_row(
+    tables: Tables, number: int, kernel: KernelInterface, each: IndexedUnit, image: int
+) -> tuple[int | bytes, ...]:
+    unit, facts = each.unit, each.facts
+    arguments = run_time_arguments(unit)
+    leaves = [leaf for argument in arguments for leaf in leaves_of(argument)]
+    slot_types = [(_type_code(type_text),) for _, type_text in leaves]
+    buffers = [(tables.text(buffer.pass_name), buffer.bytes_per_program) for buffer in facts.buffers]
+    grid = [tables.shared_span("steps", _grid_steps(unit, text)) for text in unit.grid]
+    kind, arch = _architecture(tables, unit.target)
+    return (
+        tables.text(str(unit)), tables.text(facts.symbol), number, image,
+        BACKENDS[unit.target.backend], kind, FLAG_COOPERATIVE * facts.cooperative | FLAG_PDL * facts.pdl, arch,
+        _axis_numbers(kernel, unit),
+        tables.shared_span("slot_types", slot_types)[0],
+        *tables.span("parameters", _parameter_rows(tables, each)),
+        *tables.shared_span("hints", _hint_rows(unit)),
+        *tables.shared_span("hints", _promise_rows(unit)),
+        *tables.span("buffers", buffers),
+        *(start for start, _ in grid), *(count for _, count in grid),
+        facts.num_warps, facts.num_ctas, facts.warp_size, facts.shared_bytes, facts.tensor_memory_bytes,
+        facts.thread_scratch_bytes, facts.global_scratch_bytes, facts.global_scratch_align,
+        facts.profile_scratch_bytes, facts.profile_scratch_align,
+        -1 if facts.registers is None else facts.registers, -1 if facts.spill_bytes is None else facts.spill_bytes,
+        facts.code_bytes, 0,
+    )  # fmt: skip
+
+
+def _architecture(tables: Tables, target: Target) -> tuple[int, int]:
+    """(kind, arch): a number for CUDA (90) and CPU (level 3), a string's place for HIP.
+
+    Triton makes `sm_90a`-like images from 90 on, which run on that architecture alone; the plain ones below run on
+    any later minor of the same major.
+    """
+    if target.kind is Backend.CPU:
+        return ARCH_FORWARD, int(target.arch[-1])
+    if target.kind is Backend.HIP:
+        return ARCH_EXACT, tables.text(target.arch)
+    return ARCH_FORWARD if target.arch in _FORWARD_ARCHITECTURES else ARCH_EXACT, int(target.arch)
+
+
+def _axis_numbers(kernel: KernelInterface, unit: Unit) -> bytes:
+    """One byte for each axis: the value's number from 1, or 0 where the unit's target has no such axis."""
+    values = dict(unit.variant.values)
+    numbers = [axis.values.index(values[axis.name]) + 1 if axis.name in values else 0 for axis in kernel.axes]
+    return bytes(numbers).ljust(16, b"\0")
+
+
+def _type_code(type_text: str) -> int:
+    if type_text.startswith("*"):
+        return POINTER | TYPE_CODES.get(element_type(type_text), 0)
+    if type_text.startswith("tensordesc"):
+        return DESCRIPTOR | TYPE_CODES.get(element_type(type_text), 0)
+    return TYPE_CODES[type_text]
+
+
+def _grid_steps(unit: Unit, text: str) -> list[tuple[int, int, int]]:
+    names = [name for argument in run_time_arguments(unit) for name, _ in leaves_of(argument)]
+    constants = {name: int(value) for name, value in unit.variant.values if isinstance(value, int)}
+    constants |= {
+        argument.name: argument.value
+        for argument in unit.arguments
+        if argument.type == "constexpr" and isinstance(argument.value, int)
+    }
+    program = compile_grid(parse_grid(text, [*names, *constants]), names, constants)
+    return [(operand, opcode, 0) for opcode, operand in program.steps]
+
+
+def _slot_numbers(unit: Unit) -> dict[str, list[int]]:
+    """Slots by name: of an argument, of a tuple as a whole, and of each leaf."""
+    numbers: dict[str, list[int]] = {}
+    position = 0
+    for argument in run_time_arguments(unit):
+        for name, _ in leaves_of(argument):
+            for owner in {argument.name, name}:
+                numbers.setdefault(owner, []).append(position)
+            position += 1
+    return numbers
+
+
+def _parameter_rows(tables: Tables, each: IndexedUnit) -> list[tuple[int, int, int, int]]:
+    slots = _slot_numbers(each.unit)
+    codes = [_type_code(text) for argument in run_time_arguments(each.unit) for _, text in leaves_of(argument)]
+    descriptors = {descriptor.argument: descriptor for descriptor in each.facts.tensor_descriptors}
+    rows: list[tuple[int, int, int, int]] = []
+    buffers = 0
+    for parameter in each.facts.parameters:
+        kind = PARAMETER_KINDS[parameter.kind]
+        if parameter.kind in ("argument", "descriptor"):
+            rows += [
+                (
+                    _kind_of(codes[slot], kind),
+                    codes[slot],
+                    slot,
+                    _descriptor(tables, descriptors, parameter, codes[slot]),
+                )
+                for slot in _slots_of(each.unit, slots, parameter)
+            ]
+        else:
+            rows.append((kind, POINTER, 0, buffers if parameter.kind == "buffer" else 0))
+            buffers += parameter.kind == "buffer"
+    return rows
+
+
+def _kind_of(code: int, kind: int) -> int:
+    return PARAMETER_KINDS["descriptor"] if code & DESCRIPTOR and not code & POINTER else kind
+
+
+def _slots_of(unit: Unit, slots: Mapping[str, list[int]], parameter: Parameter) -> list[int]:
+    if parameter.name not in slots:
+        raise BugError(f"{unit}: its facts name a parameter `{parameter.name}` that is not among its arguments")
+    return slots[parameter.name]
+
+
+def _descriptor(tables: Tables, descriptors: Mapping[str, TensorDescriptor], parameter: Parameter, code: int) -> int:
+    if not code & DESCRIPTOR or code & POINTER:
+        return 0
+    found = descriptors.get(parameter.name)
+    if found is None:
+        raise BugError(f"facts have no tensor descriptor for parameter `{parameter.name}`")
+    rank = len(found.block_shape)
+    block = [*found.block_shape, *[0] * (5 - rank)]
+    return tables.add(
+        "descriptors", found.tma, rank, found.element_type, found.element_bytes, found.swizzle, found.fp4_padded, 0, 0,
+        *block,
+    )  # fmt: skip
+
+
+def _hint_rows(unit: Unit) -> list[tuple[int, int, int]]:
+    slots = _slot_numbers(unit)
+    rows = []
+    for hint in unit.variant.hints:
+        kind = HINT_KINDS["one" if hint.divisor == 1 else "divisible"]
+        rows += [(slot, kind, hint.divisor) for slot in slots[hint.argument]]
+    return rows
+
+
+def _promise_rows(unit: Unit) -> list[tuple[int, int, int]]:
+    """What the kernel was compiled to rely on and no hint tests: alignments and 32-bit ranges."""
+    slots = _slot_numbers(unit)
+    hinted = {hint.argument for hint in unit.variant.hints}
+    rows = []
+    for argument in run_time_arguments(unit):
+        if argument.divisibility > 1 and argument.name not in hinted and not argument.constant:
+            rows += [(slot, HINT_KINDS["divisible"], argument.divisibility) for slot in slots[argument.name]]
+        if argument.range32:
+            rows += [(slot, HINT_KINDS["range32"], 0) for slot in slots[argument.name]]
+    return rows
+
+
+def _rule_row(tables: Tables, kernel: KernelInterface, rule: SelectionRule) -> tuple[int, int, int, int]:
+    names = [slot.name for slot in kernel.slots]
+    conditions = []
+    for condition in rule.conditions:
+        program = compile_grid(parse_grid(condition.expression, names), names, {})
+        steps = tables.span("steps", [(operand, opcode, 0) for opcode, operand in program.steps])
+        conditions.append((*steps, RELATIONS[condition.relation], 0, condition.bound))
+    assignments = [_assignment(kernel, name, value) for name, value in rule.axes]
+    return (*tables.span("conditions", conditions), *tables.span("assignments", assignments))
+
+
+def _assignment(kernel: KernelInterface, name: str, value: Constant) -> tuple[int, int]:
+    for number, axis in enumerate(kernel.axes):
+        if axis.name == name and value in axis.values:
+            return number, axis.values.index(value) + 1
+    raise PlanError(f"selection of `{kernel.name}`: there is no axis value `{name}={format_constant(value)}`")

@@ -1,0 +1,175 @@
+"""A release's interface, read off its units: arguments, axes, and the digest that generated code is tied to.
+
+In: units of a plan. Out: `ReleaseInterface`. Nothing here depends on what was compiled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+
+from precast.codec import to_json
+from precast.errors import PlanError
+from precast.launch.formats.values import (
+    LAUNCH_ABI,
+    SCHEMA,
+    TYPE_CODES,
+    ArgumentInterface,
+    AxisInterface,
+    KernelInterface,
+    ReleaseInterface,
+    Slot,
+)
+from precast.spec.model import Argument, Constant, Unit
+
+MAXIMUM_AXES = 16
+MAXIMUM_VALUES = 254
+MAXIMUM_SLOTS = 512
+
+
+def describe_interface(name: str, units: Iterable[Unit]) -> ReleaseInterface:
+    """The interface of a release called `name` (made a C identifier) that holds `units`.
+
+    `PlanError` when the variants of a kernel cannot share one launcher.
+    """
+    by_kernel: dict[str, list[Unit]] = {}
+    for unit in sorted(units, key=str):
+        by_kernel.setdefault(unit.kernel, []).append(unit)
+    kernels = tuple(_describe_kernel(kernel, members) for kernel, members in sorted(by_kernel.items()))
+    texts = tuple(sorted(str(unit) for members in by_kernel.values() for unit in members))
+    return ReleaseInterface(re.sub(r"\W", "_", name), kernels, texts)
+
+
+def interface_digest(interface: ReleaseInterface) -> str:
+    """sha256 hex over schema, launch ABI and interface: the same for library and index that go together."""
+    return hashlib.sha256(f"{SCHEMA} {LAUNCH_ABI} {to_json(interface)}".encode()).hexdigest()
+
+
+def leaves_of(argument: Argument) -> tuple[tuple[str, str], ...]:
+    """(name, type) of an argument, or of each leaf of a tuple, in order: `pair.0`, `pair.1.0`."""
+    return tuple(_leaves(argument.name, argument.type))
+
+
+def _leaves(name: str, type_text: str) -> Iterable[tuple[str, str]]:
+    if not type_text.startswith("("):
+        return [(name, type_text)]
+    members = _split_tuple(type_text)
+    return [leaf for number, member in enumerate(members) for leaf in _leaves(f"{name}.{number}", member)]
+
+
+def _split_tuple(text: str) -> list[str]:
+    members, depth, start = [], 0, 1
+    for position, sign in enumerate(text):
+        depth += (sign in "([<") - (sign in ")]>")
+        if (sign == "," and depth == 1) or position == len(text) - 1:
+            members.append(text[start:position].strip())
+            start = position + 1
+    return [member for member in members if member and member != "constexpr"]
+
+
+def run_time_arguments(unit: Unit) -> tuple[Argument, ...]:
+    """The arguments that a caller passes, in order: all but constexprs."""
+    return tuple(argument for argument in unit.arguments if argument.type != "constexpr")
+
+
+def _describe_kernel(name: str, units: Sequence[Unit]) -> KernelInterface:
+    axes = _describe_axes(name, units)
+    arguments = tuple(
+        _describe_argument(name, column, axes, units)
+        for column in zip(*(run_time_arguments(unit) for unit in units), strict=True)
+    )
+    kernel = KernelInterface(name, units[0].source.text, arguments, axes)
+    if len(kernel.slots) > MAXIMUM_SLOTS:
+        raise PlanError(f"kernel `{name}` has {len(kernel.slots)} arguments; a launcher takes {MAXIMUM_SLOTS}")
+    return kernel
+
+
+def _describe_axes(kernel: str, units: Sequence[Unit]) -> tuple[AxisInterface, ...]:
+    values: dict[str, dict[tuple[str, Constant], Constant]] = {}
+    for unit in units:
+        for name, value in unit.variant.values:
+            values.setdefault(name, {})[(type(value).__name__, value)] = value
+    axes = tuple(AxisInterface(name, _axis_kind(each), _ordered(each)) for name, each in values.items())
+    if len(axes) > MAXIMUM_AXES:
+        raise PlanError(f"kernel `{kernel}` has {len(axes)} axes; a launcher takes {MAXIMUM_AXES}")
+    for axis in axes:
+        if len(axis.values) > MAXIMUM_VALUES:
+            raise PlanError(f"axis `{axis.name}` of `{kernel}` has {len(axis.values)} values; at most {MAXIMUM_VALUES}")
+    return axes
+
+
+def _ordered(values: dict[tuple[str, Constant], Constant]) -> tuple[Constant, ...]:
+    numbers = [value for value in values.values() if isinstance(value, int | float)]
+    return tuple(sorted(numbers)) if len(numbers) == len(values) else tuple(sorted(values.values(), key=str))
+
+
+def _axis_kind(values: dict[tuple[str, Constant], Constant]) -> str:
+    kinds = {kind for kind, _ in values}
+    if kinds == {"str"}:
+        return "dtype" if all(value in TYPE_CODES for value in values.values()) else "word"
+    if kinds == {"bool"} or kinds == {"int"}:
+        return kinds.pop()
+    return "float" if kinds <= {"int", "float"} else "word"
+
+
+def _describe_argument(
+    kernel: str, column: Sequence[Argument], axes: Sequence[AxisInterface], units: Sequence[Unit]
+) -> ArgumentInterface:
+    leaves = [leaves_of(argument) for argument in column]
+    if len({len(each) for each in leaves}) != 1:
+        raise PlanError(f"argument `{column[0].name}` of `{kernel}` is a tuple of another length in another variant")
+    slots = tuple(
+        _describe_slot(kernel, slot[0][0], [type_text for _, type_text in slot], axes, units)
+        for slot in zip(*leaves, strict=True)
+    )
+    return ArgumentInterface(column[0].name, slots)
+
+
+def _describe_slot(
+    kernel: str, name: str, types: Sequence[str], axes: Sequence[AxisInterface], units: Sequence[Unit]
+) -> Slot:
+    kinds = {_slot_kind(type_text) for type_text in types}
+    if len(kinds) != 1:
+        raise PlanError(f"argument `{name}` of `{kernel}` is {' in one variant and '.join(sorted(kinds))} in another")
+    kind = kinds.pop()
+    if kind == "a pointer":
+        constant = all(type_text.startswith("*k") for type_text in types)
+        return Slot(name, "const ptr" if constant else "ptr", _dtype_axis(types, axes, units))
+    if kind == "a tensor descriptor":
+        ranks = {type_text.partition("[")[2].partition("]")[0].count(",") + 1 for type_text in types}
+        if len(ranks) != 1:
+            raise PlanError(f"tensor descriptor `{name}` of `{kernel}` has another rank in another variant")
+        return Slot(name, "tensordesc", _dtype_axis(types, axes, units), ranks.pop())
+    if len(set(types)) == 1:
+        return Slot(name, types[0])
+    if kind == "a real number":
+        return Slot(name, "fp64")
+    return Slot(name, "u64" if all(type_text.startswith("u") for type_text in types) else "i64")
+
+
+def _slot_kind(type_text: str) -> str:
+    if type_text.startswith("*"):
+        return "a pointer"
+    if type_text.startswith("tensordesc"):
+        return "a tensor descriptor"
+    return "an integer" if type_text[0] in "iu" else "a real number"
+
+
+def element_type(type_text: str) -> str:
+    """What a pointer points to or a descriptor describes: `fp16` of `*kfp16` and of `tensordesc<fp16[64,64]>`."""
+    if type_text.startswith("tensordesc"):
+        return type_text.partition("<")[2].partition("[")[0]
+    return type_text.removeprefix("*").removeprefix("k")
+
+
+def _dtype_axis(types: Sequence[str], axes: Sequence[AxisInterface], units: Sequence[Unit]) -> str:
+    """The axis whose value is this slot's element type in every unit; none when it is the same in all."""
+    elements = [element_type(type_text) for type_text in types]
+    if len(set(elements)) == 1:
+        return ""
+    for axis in axes:
+        values = [dict(unit.variant.values).get(axis.name) for unit in units]
+        if axis.kind == "dtype" and values == elements:
+            return axis.name
+    return ""

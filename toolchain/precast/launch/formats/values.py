@@ -1,0 +1,137 @@
+"""What a release tells its launchers, as frozen values; `index`, `pack` and `interface` turn them into bytes.
+
+In: plan (units) and engines (facts). Out: the values that release assembly fills in and the writers take.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from precast.artifact import Facts
+from precast.spec.model import Constant, Unit
+
+SCHEMA = 1  # layout of index.bin and of packs
+LAUNCH_ABI = 1  # calls between generated code, runtime and CPU units
+
+# Element types by the numbers that `precast.h` gives them; also the values of a dtype axis.
+TYPE_CODES = {
+    "i1": 1, "i8": 2, "i16": 3, "i32": 4, "i64": 5,
+    "u1": 6, "u8": 7, "u16": 8, "u32": 9, "u64": 10,
+    "fp16": 11, "bf16": 12, "fp32": 13, "fp64": 14,
+    "fp8e4nv": 15, "fp8e5": 16, "fp8e4b8": 17, "fp8e5b16": 18, "fp8e4b15": 19,
+}  # fmt: skip
+POINTER = 0x80  # added to the code of what it points to
+DESCRIPTOR = 0x40
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One 8-byte place among a call's arguments: an argument, or one leaf of a tuple.
+
+    `type` is what a caller passes: `ptr`, `const ptr`, `tensordesc`, or a scalar's type, the widest of its kind
+    where variants differ. `dtype_axis` names the axis that a tensor's element type decides, else empty.
+    """
+
+    name: str  # `x`, or `pair.0`
+    type: str
+    dtype_axis: str = ""
+    rank: int = 0  # of a tensor descriptor
+
+
+@dataclass(frozen=True)
+class ArgumentInterface:
+    """One run-time argument of a kernel; more than one slot when it is a tuple."""
+
+    name: str
+    slots: tuple[Slot, ...]
+
+
+@dataclass(frozen=True)
+class AxisInterface:
+    """One axis and its values over all targets; `kind` is int, bool, float, dtype or word."""
+
+    name: str
+    kind: str
+    values: tuple[Constant, ...]
+
+
+@dataclass(frozen=True)
+class KernelInterface:
+    """What a caller of one kernel sees."""
+
+    name: str
+    source: str
+    arguments: tuple[ArgumentInterface, ...]
+    axes: tuple[AxisInterface, ...]
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        return tuple(slot for argument in self.arguments for slot in argument.slots)
+
+
+@dataclass(frozen=True)
+class ReleaseInterface:
+    """What generated code depends on: nothing that a changed image changes."""
+
+    name: str  # the library's name, a C identifier
+    kernels: tuple[KernelInterface, ...]  # sorted by name
+    units: tuple[str, ...]  # sorted by text
+
+
+@dataclass(frozen=True)
+class ImagePlace:
+    """Where the bytes of an image lie in a release: a pack and a span, or a whole CPU shared object."""
+
+    file: str  # relative to the release, with `/`
+    offset: int
+    size: int
+    digest: str  # sha256 hex of the span
+
+
+@dataclass(frozen=True)
+class ReleaseFile:
+    """A file that holds images, whole."""
+
+    path: str
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class IndexedUnit:
+    """A built unit and where its image is."""
+
+    unit: Unit
+    facts: Facts
+    image: ImagePlace
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`expression relation bound`, over a kernel's integer arguments, in the grid language."""
+
+    expression: str
+    relation: str  # < <= == != >= >
+    bound: int
+
+
+@dataclass(frozen=True)
+class SelectionRule:
+    """One line of the tuning table: where all conditions hold, axes that a call leaves out get these values.
+
+    Rules are tried in order; one that contradicts an axis the call does give is passed over.
+    """
+
+    kernel: str
+    conditions: tuple[Condition, ...]
+    axes: tuple[tuple[str, Constant], ...]
+
+
+@dataclass(frozen=True)
+class ReleaseIndex:
+    """All that `index.bin` holds."""
+
+    interface: ReleaseInterface
+    units: tuple[IndexedUnit, ...]
+    files: tuple[ReleaseFile, ...]  # every pack and every CPU shared object
+    selection: tuple[SelectionRule, ...] = ()
