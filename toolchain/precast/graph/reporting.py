@@ -1,0 +1,173 @@
+"""What a build says while it runs: a progress bar on a terminal, plain lines in a log, JSON lines for programs.
+
+In: events of the build, from several threads, one at a time. Out: text on the stream that the caller gave.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from precast.diagnostic import format_error
+from precast.errors import CompileError, PrecastError
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a build ended: counts of units, and the release's folder ("" when there is none).
+
+    `built` counts new images; `reused` units whose image was there already, in place or in the store.
+    """
+
+    built: int
+    reused: int
+    failed: int
+    units: int
+    release: str
+
+    @property
+    def text(self) -> str:
+        counts = f"{self.built} built, {self.reused} reused, {self.failed} failed"
+        return f"{counts}; release {self.release}" if self.release else counts
+
+
+class Reporter(Protocol):
+    """Takes a build's events; `step` is a step's name, which for units is the unit's text."""
+
+    def begin(self, steps: int) -> None:
+        """The build has this many stale steps."""
+
+    def started(self, step: str) -> None: ...
+
+    def ended(self, step: str, seconds: float, reused: bool) -> None: ...
+
+    def failed(self, step: str, error: PrecastError) -> None: ...
+
+    def warned(self, message: str) -> None: ...
+
+    def finish(self, summary: Summary) -> None:
+        """The last event."""
+
+
+class PlainReporter:
+    """One line per finished step."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._steps = self._done = 0
+
+    def begin(self, steps: int) -> None:
+        self._steps = steps
+
+    def started(self, step: str) -> None:
+        pass
+
+    def ended(self, step: str, seconds: float, reused: bool) -> None:
+        self._say(step, "reused" if reused else f"{seconds:.1f} s")
+
+    def failed(self, step: str, error: PrecastError) -> None:
+        self._say(step, "FAILED")
+
+    def warned(self, message: str) -> None:
+        self._write(f"warning: {message}")
+
+    def finish(self, summary: Summary) -> None:
+        self._write(summary.text)
+
+    def _say(self, step: str, how: str) -> None:
+        self._done += 1
+        self._write(f"[{self._done}/{max(self._steps, self._done)}] {step}  {how}")
+
+    def _write(self, line: str) -> None:
+        self._stream.write(line + "\n")
+        self._stream.flush()
+
+
+class TerminalReporter:
+    """A progress bar with counts and time left; failures and warnings stand above it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = Console(file=stream, highlight=False)
+        self._progress = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=self._console,
+            transient=True,
+        )
+        self._running: dict[str, float] = {}
+        self._task = self._progress.add_task("", total=None)
+
+    def begin(self, steps: int) -> None:
+        self._progress.update(self._task, total=steps)
+        self._progress.start()
+
+    def started(self, step: str) -> None:
+        self._running[step] = time.monotonic()
+        self._show()
+
+    def ended(self, step: str, seconds: float, reused: bool) -> None:
+        self._leave(step)
+
+    def failed(self, step: str, error: PrecastError) -> None:
+        self._leave(step)
+        self._console.print(f"failed: {step}", style="red", markup=False)
+
+    def warned(self, message: str) -> None:
+        self._console.print(f"warning: {message}", style="yellow", markup=False)
+
+    def finish(self, summary: Summary) -> None:
+        self._progress.stop()
+        self._console.print(summary.text, markup=False)
+
+    def _leave(self, step: str) -> None:
+        self._running.pop(step, None)
+        self._progress.advance(self._task)
+        self._show()
+
+    def _show(self) -> None:
+        oldest = min(self._running, key=self._running.__getitem__, default="")
+        self._progress.update(self._task, description=oldest)
+
+
+class JsonReporter:
+    """One JSON object per line; the last is the summary."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def begin(self, steps: int) -> None:
+        self._write("begin", steps=steps)
+
+    def started(self, step: str) -> None:
+        self._write("started", step=step)
+
+    def ended(self, step: str, seconds: float, reused: bool) -> None:
+        self._write("ended", step=step, seconds=round(seconds, 4), reused=reused)
+
+    def failed(self, step: str, error: PrecastError) -> None:
+        stage = error.stage if isinstance(error, CompileError) else ""
+        self._write("failed", step=step, stage=stage, message=error.message, text=format_error(error))
+
+    def warned(self, message: str) -> None:
+        self._write("warning", message=message)
+
+    def finish(self, summary: Summary) -> None:
+        self._write("summary", **asdict(summary))
+
+    def _write(self, event: str, **values: object) -> None:
+        self._stream.write(json.dumps({"event": event, **values}, ensure_ascii=False) + "\n")
+        self._stream.flush()
+
+
+def choose_reporter(stream: TextIO, style: str = "") -> Reporter:
+    """The reporter for `style` (`json`, `plain`, `bar`), or the one that suits the stream."""
+    if style == "json":
+        return JsonReporter(stream)
+    return TerminalReporter(stream) if style == "bar" or (not style and stream.isatty()) else PlainReporter(stream)

@@ -1,0 +1,119 @@
+"""Placing a release: a complete directory under its version, then the two pointers to it.
+
+In: every file by its place in the release, and the manifest. Out: `generated/<name>/<version>/`, `release.json` and
+the link `current`, each made by rename; nothing that was there before is written to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from precast.errors import ReleaseError
+from precast.release.manifest import MANIFEST, Manifest, read_manifest
+from precast.release.verify import find_faults
+from precast.store import digest_bytes, link_file, telling_disk_faults, write_file
+
+POINTER = "release.json"
+CURRENT = "current"
+_DRAFT = ".draft-"
+
+Content = bytes | Path  # bytes to write, or a finished file to link
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """What `release.json` says: the newest release's version, which is its folder, and its manifest's digest."""
+
+    version: str
+    path: str
+    manifest: str
+
+
+def place_release(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
+    """Makes the release under `home` and points to it; the folder of an equal, undamaged release is left as it is."""
+    drop_drafts(home)
+    place = home / manifest.version
+    if not place.exists() or find_faults(place):
+        _replace(place, _write_draft(home, contents, manifest))
+    point_to(home, manifest)
+    return place
+
+
+def point_to(home: Path, manifest: Manifest) -> None:
+    """Writes `release.json` and moves `current`, in this order."""
+    pointer = {"version": manifest.version, "path": manifest.version, "manifest": manifest.digest}
+    text = json.dumps(pointer, sort_keys=True, indent=1) + "\n"
+    write_file(home / POINTER, text.encode())
+    link = home / CURRENT
+    if not (link.is_symlink() and os.readlink(link) == manifest.version):
+        draft = home / f"{_DRAFT}{secrets.token_hex(6)}"
+        with telling_disk_faults(link):
+            os.symlink(manifest.version, draft)
+            os.replace(draft, link)
+
+
+def read_pointer(home: Path) -> Pointer:
+    """What `release.json` under `home` says; `ReleaseError` when there is none, or it is damaged."""
+    path = home / POINTER
+    try:
+        return Pointer(**json.loads(path.read_bytes()))
+    except FileNotFoundError:
+        raise ReleaseError(f"{home} holds no release", hint="run `precast build`") from None
+    except (ValueError, TypeError):
+        raise ReleaseError(f"{path} is damaged", hint="run `precast build`") from None
+
+
+def drop_drafts(home: Path) -> None:
+    """Removes what a killed build left behind."""
+    for path in home.glob(f"{_DRAFT}*"):
+        with telling_disk_faults(path):
+            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+
+
+def _write_draft(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
+    draft = home / f"{_DRAFT}{secrets.token_hex(6)}"
+    known = _files_of_newest(home)
+    try:
+        for name, content in sorted(contents.items()):
+            _place(draft / name, content, known)
+        write_file(draft / MANIFEST, manifest.data)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    return draft
+
+
+def _place(path: Path, content: Content, known: Mapping[str, Path]) -> None:
+    if isinstance(content, Path):
+        link_file(content, path)
+        return
+    same = known.get(digest_bytes(content))
+    if same is not None and same.is_file() and same.read_bytes() == content:
+        link_file(same, path)
+    else:
+        write_file(path, content)
+
+
+def _files_of_newest(home: Path) -> dict[str, Path]:
+    """The files of the newest release by digest, so that equal ones can be linked; none when it is damaged."""
+    try:
+        folder = home / read_pointer(home).path
+        return {file.digest: folder / file.path for file in read_manifest(folder).files}
+    except ReleaseError:
+        return {}
+
+
+def _replace(place: Path, draft: Path) -> None:
+    """Puts the finished draft in its place; a damaged release that was there goes."""
+    old = place.parent / f"{_DRAFT}{secrets.token_hex(6)}"
+    with telling_disk_faults(place):
+        if place.exists():
+            os.rename(place, old)
+        os.rename(draft, place)
+    shutil.rmtree(old, ignore_errors=True)

@@ -1,0 +1,128 @@
+"""The manifest: what a release holds, as one frozen value and its JSON form.
+
+In: plan, facts and digests. Out: `manifest.json`, canonical, described by `manifest.schema.json` beside this file.
+It holds no time, no absolute path and no release version, so equal releases have equal manifests; the version is
+made of its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from precast.artifact import Facts, Finding, PassRun
+from precast.codec import from_data, to_json
+from precast.errors import ReleaseError
+
+SCHEMA_VERSION = 1
+MANIFEST = "manifest.json"
+SIGNATURE = "manifest.json.sig"
+
+
+@dataclass(frozen=True)
+class ManifestFile:
+    """One file of the release: path with `/`, size in bytes, sha256 hex."""
+
+    path: str
+    size: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class ManifestUnit:
+    """One unit: where its image is (`file`, `offset` and `size` in bytes; a CPU unit's is the whole library)."""
+
+    unit: str
+    kernel: str
+    target: str
+    source: str  # file or module, and function
+    file: str
+    offset: int
+    size: int
+    digest: str  # of the compiled image: for a CPU unit, of the object that was linked
+    facts: Facts
+    passes: tuple[PassRun, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class SelectionEntry:
+    """One rule of the tuning table: where the conditions hold, these axes are taken."""
+
+    kernel: str
+    conditions: tuple[tuple[str, str, int], ...]
+    axes: tuple[tuple[str, str | bool | int | float | None], ...]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything that a release says of itself. Units are sorted by text, files by path, tools by name."""
+
+    name: str
+    project_version: str
+    launch_abi: int
+    interface: str  # interface digest, which the library embeds
+    units: tuple[ManifestUnit, ...]
+    files: tuple[ManifestFile, ...]
+    tools: tuple[tuple[str, str], ...] = ()
+    selection: tuple[SelectionEntry, ...] = ()
+    glibc: str = ""  # lowest version that the libraries run with
+    reproducible: bool = True
+    schema: int = SCHEMA_VERSION
+
+    @cached_property
+    def data(self) -> bytes:
+        """The bytes of `manifest.json`: canonical JSON with the digest of its content as a last check."""
+        body = json.loads(to_json(self))
+        body["content"] = _content_digest(body)
+        return json.dumps(body, sort_keys=True, ensure_ascii=False, indent=1).encode() + b"\n"
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def version(self) -> str:
+        """The release's version: a local version in the sense of Python packaging."""
+        return f"{self.project_version}+{self.digest[:12]}"
+
+
+def _content_digest(body: dict[str, object]) -> str:
+    text = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def read_manifest(release: Path) -> Manifest:
+    """The manifest of a release directory; `ReleaseError` when it is absent, damaged or of another schema."""
+    path = release / MANIFEST
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ReleaseError(f"{release} is no release: it has no {MANIFEST}") from None
+    manifest = parse_manifest(data, str(path))
+    if manifest.data != data:
+        raise ReleaseError(f"{path} is damaged: it is not in the form that Precast writes")
+    return manifest
+
+
+def parse_manifest(data: bytes, name: str) -> Manifest:
+    """The manifest in `data`; `name` stands for it in errors."""
+    try:
+        body = json.loads(data)
+        schema = body["schema"]
+    except (ValueError, KeyError, TypeError):
+        raise ReleaseError(f"{name} is damaged: it is not a manifest") from None
+    if schema != SCHEMA_VERSION:
+        raise ReleaseError(f"{name} has schema {schema}, this Precast reads schema {SCHEMA_VERSION}")
+    if body.pop("content", None) != _content_digest(body):
+        raise ReleaseError(f"{name} is damaged: its content does not match its digest")
+    return from_data(body, Manifest)
+
+
+def manifest_schema() -> dict[str, object]:
+    """The published JSON schema of `manifest.json`."""
+    schema: dict[str, object] = json.loads((Path(__file__).parent / "manifest.schema.json").read_text())
+    return schema
