@@ -20,7 +20,7 @@ from precast.diagnostic import format_error
 from precast.errors import PrecastError, SpecError, nearest_hint
 
 # In the order of a kernel's life: declare, build, look, ship, clean.
-COMMANDS = ("init", "plan", "build", "why", "passes", "opt", "repro", "verify", "sign", "package", "clean")
+COMMANDS = ("init", "plan", "build", "why", "inspect", "passes", "opt", "repro", "verify", "sign", "package", "clean")
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
 
