@@ -1,0 +1,96 @@
+/* Precast's launch interface: the types that every generated header shares. C99 and C++17.
+ *
+ * The functions stand in the generated header of a library, prefixed with its name. All of them may be called from
+ * any thread; none exits, prints or writes a file. A function that returns a status other than PRECAST_OK leaves a
+ * sentence for the calling thread, which `<name>_error()` gives. */
+#ifndef PRECAST_H
+#define PRECAST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#ifndef __cplusplus
+#include <stdbool.h>
+#endif
+
+#define PRECAST_SCHEMA 1
+#define PRECAST_LAUNCH_ABI 1
+
+#if defined(__GNUC__) || defined(__clang__)
+#define PRECAST_PUBLIC __attribute__((visibility("default")))
+#else
+#define PRECAST_PUBLIC
+#endif
+
+typedef enum precast_status {
+    PRECAST_OK = 0,
+    PRECAST_NO_RELEASE = 1,     /* the folder is not there, or is not a release */
+    PRECAST_MISMATCH = 2,       /* library, index and packs are of different schema, launch ABI or interface */
+    PRECAST_DAMAGED = 3,        /* bytes do not match their digest */
+    PRECAST_UNTRUSTED = 4,      /* a signature was required and is absent, wrong or not checkable */
+    PRECAST_NO_DEVICE = 5,      /* no driver, no device, or none that the release has units for */
+    PRECAST_NO_UNIT = 6,        /* no unit fits what was asked */
+    PRECAST_BAD_ARGUMENT = 7,   /* an argument breaks a promise of the spec, or has the wrong type */
+    PRECAST_BAD_GRID = 8,       /* the grid overflows, is negative or exceeds the device's limits */
+    PRECAST_OUT_OF_MEMORY = 9,
+    PRECAST_DRIVER_FAILED = 10, /* the driver's own error, named in the sentence */
+    PRECAST_KERNEL_FAILED = 11, /* a device assertion failed (CPU) */
+    PRECAST_SYSTEM_FAILED = 12  /* the operating system refused a thread, a mapping or a file */
+} precast_status;
+
+/* Element types: values of dtype axes. */
+typedef enum precast_type {
+    PRECAST_I1 = 1, PRECAST_I8, PRECAST_I16, PRECAST_I32, PRECAST_I64,
+    PRECAST_U1, PRECAST_U8, PRECAST_U16, PRECAST_U32, PRECAST_U64,
+    PRECAST_FP16, PRECAST_BF16, PRECAST_FP32, PRECAST_FP64,
+    PRECAST_FP8E4NV, PRECAST_FP8E5, PRECAST_FP8E4B8, PRECAST_FP8E5B16, PRECAST_FP8E4B15
+} precast_type;
+
+/* A CUstream, cudaStream_t or hipStream_t of the calling thread's current device; NULL is the default stream. Where
+ * the release has units for several kinds of device, the first that is there is used: CUDA, HIP, CPU. */
+typedef void *precast_stream;
+
+/* In place of a stream: run on the CPU. */
+#define PRECAST_CPU ((precast_stream)(intptr_t)-1)
+
+/* Programs along each dimension; a grid with a zero in it launches nothing. */
+typedef struct precast_grid {
+    int64_t x, y, z;
+} precast_grid;
+
+/* A tensor for a kernel that takes a host tensor descriptor. Shape and strides in elements, outermost first; the
+ * last stride is 1. */
+typedef struct precast_tensor {
+    void *base;
+    int64_t shape[5];
+    int64_t strides[5];
+    int32_t rank;
+    uint8_t pad_with_nan;  /* elements outside the tensor read as NaN, not as zero */
+    uint8_t round_to_tf32; /* fp32 elements are rounded to tf32 when they are loaded */
+    uint8_t reserved[2];
+} precast_tensor;
+
+/* Device memory for a launch's scratch. `device` is the driver's ordinal. `release` is called after the launch was
+ * queued on `stream`, so it must free in stream order. */
+typedef struct precast_allocator {
+    void *(*allocate)(void *context, size_t bytes, size_t alignment, precast_stream stream, int device);
+    void (*release)(void *context, void *memory, precast_stream stream, int device);
+    void *context;
+} precast_allocator;
+
+/* Gets a pass's device buffer after each launch of a unit that has one: `programs` times `bytes_per_program`. */
+typedef void (*precast_buffer_reader)(void *context, const char *unit, const char *pass_name, const void *data,
+                                      size_t bytes_per_program, int64_t programs);
+
+/* One unit of a release. Sizes in bytes; -1 where not known. Text lives as long as the release is open. */
+typedef struct precast_unit {
+    const char *unit;   /* softmax:dtype=fp16,BLOCK=1024@cuda:90 */
+    const char *kernel;
+    const char *target;
+    int32_t fits;       /* 1 when the current device runs it */
+    int32_t loaded;     /* 1 when its image is loaded on the current device */
+    int32_t warps, ctas;
+    int64_t image_bytes, shared_bytes;
+    int32_t registers, spill_bytes;
+} precast_unit;
+
+#endif

@@ -1,0 +1,92 @@
+"""A release's sources: header, launchers, runtime, CMake and pkg-config files, Python package.
+
+In: `ReleaseInterface`. Out: files as text with paths relative to the release; release assembly writes and compiles
+them. The only dependence on the machine is where this package lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+import jinja2
+
+from precast.errors import ToolError
+from precast.launch.context import LibraryContext, describe_library
+from precast.launch.formats import ReleaseInterface
+
+RUNTIME = Path(__file__).parent / "runtime"
+
+# What compiles and links the library; warnings are errors in our tests, not on a user's compiler.
+COMPILE_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra")
+LINK_FLAGS = ("-shared", "-Wl,--no-undefined", "-Wl,--as-needed")
+LINK_LIBRARIES = ("pthread", "dl")
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One generated file; `path` is relative to the release."""
+
+    path: str
+    text: str
+
+
+def render_library(interface: ReleaseInterface, version: str = "0.0.0") -> tuple[SourceFile, ...]:
+    """Every source file of a release, sorted by path; `version` is the project's, for CMake and pkg-config.
+
+    The library `lib/lib<name>.so` is made of all `src/**/*.c` with `COMPILE_FLAGS` and
+    `-Iinclude -Isrc`, see `library_sources`.
+    """
+    context = describe_library(interface, version, [path.name for path in sorted(RUNTIME.glob("*.c"))])
+    name = interface.name
+    rendered = {
+        f"include/{name}.h": "header.h.j2",
+        f"src/{name}.c": "launchers.c.j2",
+        "src/CMakeLists.txt": "CMakeLists.txt.j2",
+        f"lib/cmake/{name}/{name}Config.cmake": "config.cmake.j2",
+        f"lib/cmake/{name}/{name}ConfigVersion.cmake": "version.cmake.j2",
+        f"lib/pkgconfig/{name}.pc": "package.pc.j2",
+        f"python/{name}/__init__.py": "package.py.j2",
+        f"python/{name}/__init__.pyi": "package.pyi.j2",
+    }
+    files = [SourceFile(path, _render(template, context)) for path, template in rendered.items()]
+    files += [SourceFile(f"src/runtime/{path.name}", path.read_text()) for path in _runtime_files()]
+    files.append(SourceFile("include/precast.h", (RUNTIME / "precast.h").read_text()))
+    files.append(SourceFile(f"python/{name}/py.typed", ""))
+    return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _runtime_files() -> list[Path]:
+    return [path for path in sorted(RUNTIME.glob("*.[ch]")) if path.name != "precast.h"]
+
+
+def library_sources(interface: ReleaseInterface) -> tuple[str, ...]:
+    """The C files, relative to the release, that make `lib/lib<name>.so`."""
+    runtime = [f"src/runtime/{path.name}" for path in sorted(RUNTIME.glob("*.c"))]
+    return (f"src/{interface.name}.c", *runtime)
+
+
+def find_extension() -> Path:
+    """The Python extension, built with this package; it goes to `python/<name>/_launch.abi3.so`.
+
+    `ToolError` when this installation has none.
+    """
+    spec = find_spec("precast.launch._launch")
+    if spec is None or spec.origin is None:
+        raise ToolError(
+            "the launcher's Python extension is not built", hint="install Precast with a C compiler present"
+        )
+    return Path(spec.origin)
+
+
+def _render(template: str, context: LibraryContext) -> str:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    return environment.get_template(template).render(library=context)
