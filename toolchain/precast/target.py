@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from precast.errors import SpecError, nearest_hint
+from precast.errors import SpecError
 
 
 class Backend(enum.Enum):
@@ -52,12 +52,11 @@ class Target:
         """The target that `text` names; `SpecError` without a place when nobody can build it."""
         name, colon, arch = text.partition(":")
         if name not in {each.value for each in Backend} or not colon:
-            known = [f"{each.value}:{ARCHITECTURES[each][0]}" for each in Backend]
-            raise SpecError(f"unknown target `{text}`", hint=nearest_hint(text, known, "forms"))
-        known_architectures = ARCHITECTURES[Backend(name)]
-        if arch not in known_architectures:
-            near = nearest_hint(text, [f"{name}:{each}" for each in known_architectures], "targets")
-            raise SpecError(f"nobody can build for target `{text}`", hint=near)
+            hint = "targets are written as `cuda:90`, `hip:gfx942`, `cpu:x86-64-v3`"
+            raise SpecError(f"unknown target `{text}`", hint=hint)
+        known = ARCHITECTURES[Backend(name)]
+        if arch not in known:
+            raise SpecError(f"nobody can build for target `{text}`", hint=f"{name} has {', '.join(known)}")
         return Target(name, arch)
 
     @property
@@ -80,3 +79,141 @@ class Target:
 
     def matches(self, pattern: str) -> bool:
         return fnmatchcase(str(self), pattern)
+
+
+@dataclass(frozen=True)
+class OptionRule:
+    """What a spec may write for one compile option. Strings have `choices` or are free; integers have bounds."""
+
+    name: str
+    kind: type[int] | type[bool] | type[str]
+    minimum: int = 0
+    maximum: int | None = None
+    power_of_two: bool = False
+    choices: tuple[str | int, ...] = ()
+
+    def fault(self, value: object) -> str | None:
+        """Why `value` cannot be this option's, for the end of a sentence; None when it can."""
+        if type(value) is not self.kind:
+            return {int: "must be an integer", bool: "must be true or false", str: "must be a string"}[self.kind]
+        if self.choices and value not in self.choices:
+            return f"must be one of {', '.join(map(str, self.choices))}"
+        return self._bounds_fault(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def _bounds_fault(self, value: int) -> str | None:
+        if value < self.minimum:
+            return f"must be at least {self.minimum}"
+        if self.maximum is not None and value > self.maximum:
+            return f"must be at most {self.maximum}"
+        return "must be a power of two" if self.power_of_two and value & (value - 1) else None
+
+
+DOT_PRECISIONS = ("tf32", "tf32x3", "ieee", "bf16x3", "bf16x6")
+_COMMON_OPTIONS = (
+    OptionRule("debug", bool),
+    OptionRule("sanitize_overflow", bool),
+    OptionRule("enable_fp_fusion", bool),
+)
+_GPU_OPTIONS = (
+    *_COMMON_OPTIONS,
+    OptionRule("num_warps", int, 1, 32, power_of_two=True),
+    OptionRule("num_ctas", int, 1, 16, power_of_two=True),
+    OptionRule("num_stages", int),
+    OptionRule("launch_cooperative_grid", bool),
+    OptionRule("default_dot_input_precision", str, choices=DOT_PRECISIONS),
+    OptionRule("instrumentation_mode", str),
+    OptionRule("fpsan_homomorphic_casts", bool),
+)
+# Named as Triton 3.9 names them. The options that Triton's classes have and this table has not are in `FIXED_OPTIONS`.
+OPTIONS: dict[Backend, tuple[OptionRule, ...]] = {
+    Backend.CUDA: (
+        *_GPU_OPTIONS,
+        OptionRule("maxnreg", int, 1, 255),
+        OptionRule("ptx_version", int, 60),
+        OptionRule("ptx_options", str),
+        OptionRule("sched4reg", bool),
+        OptionRule("enable_reflect_ftz", bool),
+        OptionRule("launch_pdl", bool),
+        OptionRule("clc", bool),
+        OptionRule("min_shared_mem", int),
+    ),
+    Backend.HIP: (
+        *_GPU_OPTIONS,
+        OptionRule("waves_per_eu", int),
+        OptionRule("matrix_instr_nonkdim", int, choices=(0, 4, 16, 32)),
+        OptionRule("kpack", int, choices=(1, 2)),
+        OptionRule("allow_flush_denorm", bool),
+        OptionRule("schedule_hint", str),
+        OptionRule("llvm_fn_attrs", str),
+        OptionRule("wgp_cu_mode", str, choices=("wgp", "cu")),
+    ),
+    Backend.CPU: _COMMON_OPTIONS,
+}
+# What the target decides, or a pass pipeline (`ir_override`), and a spec cannot.
+FIXED_OPTIONS = frozenset({
+    "arch", "backend_name", "warp_size", "extern_libs", "ir_override", "supported_fp8_dtypes",
+    "deprecated_fp8_dot_operand_dtypes", "allowed_dot_input_precisions", "max_num_imprecise_acc_default",
+})  # fmt: skip
+
+
+def find_option(backend: Backend, name: str) -> OptionRule | None:
+    """The rule of an option; None when the backend has no such option."""
+    return next((rule for rule in OPTIONS[backend] if rule.name == name), None)
+
+
+def option_fault(target: Target, name: str, value: object) -> str | None:
+    """Why a target cannot have an option that its backend has, for the end of a sentence; None when it can."""
+    if target.kind is Backend.CUDA:
+        needed = _cuda_needs(name, value)
+        return f"needs sm_{needed} or later" if int(target.arch) < needed else None
+    if target.kind is Backend.HIP:
+        return _hip_fault(target.arch, name, value)
+    return None
+
+
+def _cuda_needs(name: str, value: object) -> int:
+    """The first compute capability that has the option: clusters and dependent launch came with 90, clc with 100."""
+    if (name == "num_ctas" and value != 1) or (name == "launch_pdl" and value):
+        return 90
+    return 100 if name == "clc" and value else 0
+
+
+def _hip_fault(arch: str, name: str, value: object) -> str | None:
+    if name == "num_ctas" and value != 1 and arch != "gfx1250":
+        return "needs gfx1250: no other AMD target has clusters"
+    if name == "num_warps" and isinstance(value, int) and value * warp_size(Target("hip", arch)) > 1024:
+        return f"must be at most 16: a wave has {warp_size(Target('hip', arch))} lanes, a block at most 1024"
+    if name == "default_dot_input_precision" and (value == "tf32x3" or (value == "tf32" and arch != "gfx942")):
+        return "must be ieee, bf16x3 or bf16x6 (tf32 too on gfx942)"
+    return "must be 1 on gfx950" if (name, arch) == ("kpack", "gfx950") and value != 1 else None
+
+
+def warp_size(target: Target) -> int:
+    """Lanes of a warp: 64 on AMD's GCN and CDNA, 32 elsewhere on GPUs, 1 on a CPU."""
+    if target.kind is Backend.CPU:
+        return 1
+    return 64 if target.kind is Backend.HIP and target.arch.startswith("gfx9") else 32
+
+
+def float8_types(target: Target) -> tuple[str, ...]:
+    """The 8-bit float types that kernels for the target can use; Triton emulates on AMD what the chip has not."""
+    if target.kind is Backend.CUDA:
+        return ("fp8e4b15", "fp8e4nv", "fp8e5") if int(target.arch) >= 89 else ("fp8e4b15", "fp8e5")
+    return ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16") if target.kind is Backend.HIP else ("fp8e4nv", "fp8e5")
+
+
+_LEVEL_FLAGS = {
+    "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
+    "x86-64-v3": {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"},
+    "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+}
+
+
+def cpu_level(flags: frozenset[str]) -> str | None:
+    """The highest feature level whose flags (the kernel's names of them) are all there; None below v2."""
+    best = None
+    for level in CPU_LEVELS:
+        if not flags >= _LEVEL_FLAGS[level]:
+            break
+        best = level
+    return best

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import re
 from dataclasses import dataclass, field
 
 from precast.errors import Place
@@ -146,8 +148,13 @@ class Unit:
         return self.target.stages(gluon=self.source.gluon)
 
 
+_PLAIN = re.compile(r"(?!(?i:true|false|none|inf|infinity|nan)\Z)[A-Za-z_*][\w.*]*\Z", re.ASCII)
+
+
 def format_constant(value: Constant) -> str:
-    """The text of an axis value in a unit's name: TOML's words for booleans, Python's for the rest."""
+    """The text of an axis value in a unit's name: TOML's words for booleans, a JSON string where a word will not do."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str) and not _PLAIN.match(value):
+        return json.dumps(value)
     return "none" if value is None else str(value)

@@ -1,0 +1,80 @@
+"""What `@triton.autotune` and `@triton.heuristics` say, as far as it is literal. In: decorators. Out: values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from precast.spec.model import Constant
+from precast.spec.syntax import ModuleSyntax
+
+# The options that a `triton.Config` takes after its table of constexprs, in Triton's order.
+CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+
+
+@dataclass(frozen=True)
+class Config:
+    """One literal `triton.Config`: constexprs, then the options that it names, in the order written."""
+
+    values: tuple[tuple[str, Constant], ...]
+
+
+def last_word(module: ModuleSyntax, use: ast.expr) -> str:
+    """A decorator's own name: `autotune` for `@triton.autotune(…)`."""
+    return module.dotted(use.func if isinstance(use, ast.Call) else use).rpartition(".")[2]
+
+
+def read_configs(module: ModuleSyntax, use: ast.expr) -> tuple[Config, ...] | None:
+    """The configs of an autotune decorator; None when they are not all literal."""
+    node = _argument(use, 0, "configs")
+    if isinstance(node, ast.Name):
+        binding = module.binding(node.id)
+        node = binding.value if isinstance(binding, (ast.Assign, ast.AnnAssign)) else None
+    if not isinstance(node, (ast.List, ast.Tuple)):
+        return None
+    configs = [_read_config(module, each) for each in node.elts]
+    found = tuple(each for each in configs if each is not None)
+    return found if len(found) == len(configs) else None
+
+
+def read_heuristics(use: ast.expr) -> tuple[str, ...]:
+    """The parameters that a heuristics decorator computes."""
+    table = _argument(use, 0, "values")
+    keys = table.keys if isinstance(table, ast.Dict) else []
+    return tuple(key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
+
+
+def _read_config(module: ModuleSyntax, node: ast.expr) -> Config | None:
+    if not isinstance(node, ast.Call) or last_word(module, node) != "Config":
+        return None
+    table = _argument(node, 0, "kwargs")
+    pairs = list(_pairs(table)) if table is not None else []
+    for index, name in enumerate(CONFIG_OPTIONS):
+        value = _argument(node, 1 + index, name)
+        if value is not None:
+            pairs.append((name, value))
+    values = [(name, *module.literal(value)) for name, value in pairs]
+    if not all(name and literal for name, literal, _ in values):
+        return None
+    return Config(tuple((name, value) for name, _, value in values))
+
+
+def _pairs(table: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    """The entries of `{"BLOCK": 128}` or `dict(BLOCK=128)`; an empty name where the name is not literal."""
+    if isinstance(table, ast.Dict):
+        for key, value in zip(table.keys, table.values, strict=True):
+            yield (key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""), value
+    elif isinstance(table, ast.Call) and isinstance(table.func, ast.Name) and table.func.id == "dict":
+        yield from ((keyword.arg or "", keyword.value) for keyword in table.keywords)
+        yield from (("", value) for value in table.args)
+    else:
+        yield "", table
+
+
+def _argument(call: ast.expr, index: int, name: str) -> ast.expr | None:
+    if not isinstance(call, ast.Call):
+        return None
+    if index < len(call.args):
+        return call.args[index]
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)

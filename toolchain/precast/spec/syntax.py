@@ -1,0 +1,109 @@
+"""A module's source as a syntax tree, with the few questions that signatures and imports ask of it.
+
+In: Python source. Out: `ModuleSyntax`: what a module-level name is bound to, a name's dotted origin, literal values.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from precast.errors import Place, SpecError
+from precast.spec.model import Constant
+from precast.spec.types import TRITON_NAMES
+
+Binding = ast.FunctionDef | ast.Assign | ast.AnnAssign | ast.ImportFrom
+
+
+def parse_source(text: str, file: str) -> ModuleSyntax:
+    """The module's syntax; `SpecError` at the user's line when it is not Python."""
+    try:
+        return ModuleSyntax(ast.parse(text), file)
+    except SyntaxError as error:
+        place = Place(file, error.lineno or 1, error.offset or 1)
+        raise SpecError(f"not valid Python: {error.msg}", place) from None
+    except ValueError as error:  # a null byte
+        raise SpecError(f"not valid Python: {error}", Place(file, 1)) from None
+
+
+class ModuleSyntax:
+    """One module's tree; `file` is the file as errors show it."""
+
+    def __init__(self, tree: ast.Module, file: str) -> None:
+        self.tree = tree
+        self.file = file
+        self.statements = tuple(_flat_statements(tree.body))
+        self._imports = dict(_imported_names(tree))
+
+    def error(self, message: str, node: ast.AST, hint: str | None = None) -> SpecError:
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        return SpecError(message, Place(self.file, line, column + 1), hint)
+
+    def functions(self) -> list[ast.FunctionDef]:
+        """The functions at module level."""
+        return [each for each in self.statements if isinstance(each, ast.FunctionDef)]
+
+    def binding(self, name: str) -> Binding | None:
+        """The last statement at module level that gives `name` its value."""
+        statements = [each for each in self.statements if isinstance(each, Binding) and name in _bound_names(each)]
+        return statements[-1] if statements else None
+
+    def dotted(self, node: ast.expr) -> str:
+        """A decorator's name with imports spelled out: `tl.constexpr` → `triton.language.constexpr`."""
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.insert(0, node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ".".join(parts)
+        return ".".join([self._imports.get(node.id, node.id), *parts])
+
+    def literal(self, node: ast.expr) -> tuple[bool, Constant]:
+        """(True, value) for a scalar literal, a Triton data type, or the name of a module-level scalar literal."""
+        dotted = self.dotted(node) if isinstance(node, (ast.Attribute, ast.Name)) else ""
+        word = dotted.removeprefix("triton.language.")
+        if word != dotted and word in TRITON_NAMES.values():
+            return True, f"tl.{word}"
+        if isinstance(node, ast.Name):
+            binding = self.binding(node.id)
+            if isinstance(binding, ast.Assign) and not isinstance(binding.value, ast.Name):
+                return self.literal(binding.value)
+            return False, None
+        if isinstance(node, ast.Call) and dotted == "" and self.dotted(node.func).endswith("constexpr") and node.args:
+            return self.literal(node.args[0])
+        try:
+            value = ast.literal_eval(node)
+        except (ValueError, TypeError):
+            return False, None
+        return (True, value) if value is None or isinstance(value, (str, bool, int, float)) else (False, None)
+
+
+def _bound_names(statement: Binding) -> list[str]:
+    if isinstance(statement, ast.FunctionDef):
+        return [statement.name]
+    if isinstance(statement, ast.ImportFrom):
+        return [each.asname or each.name for each in statement.names]
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def _flat_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Module-level statements, those under `if`, `try` and `with` included."""
+    for statement in body:
+        yield statement
+        for field in ("body", "orelse", "finalbody"):
+            if isinstance(statement, (ast.If, ast.Try, ast.With)):
+                yield from _flat_statements(getattr(statement, field, []))
+        for handler in getattr(statement, "handlers", []):
+            yield from _flat_statements(handler.body)
+
+
+def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Local name → dotted name, for absolute imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"

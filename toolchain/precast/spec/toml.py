@@ -1,0 +1,232 @@
+"""TOML with exact places: values from `tomllib`, the line and column of every key and value from tree-sitter.
+
+In: a TOML file. Out: a `Node`, through which the spec and project readers take typed values, so that each
+complaint carries the place of the key or value that it is about.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import tree_sitter
+import tree_sitter_toml
+
+from precast.errors import Place, SpecError, nearest_hint
+from precast.spec.model import Constant
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KeyPath = tuple[str | int, ...]
+Kind = TypeVar("Kind")
+
+KIND_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "an array", dict: "a table"}
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed file: `name` is the file as errors show it."""
+
+    name: str
+    data: Mapping[str, object]
+    keys: Mapping[KeyPath, Place]
+    values: Mapping[KeyPath, Place]
+
+    @property
+    def root(self) -> Node:
+        return Node(self, (), self.data)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One value of a document with the path of keys that leads to it."""
+
+    document: Document
+    path: KeyPath
+    value: object
+
+    @property
+    def key(self) -> Place:
+        """The place of the key, or of the header that made the table."""
+        path = self.path
+        while path and path not in self.document.keys:
+            path = path[:-1]
+        return self.document.keys.get(path, Place(self.document.name, 1))
+
+    @property
+    def place(self) -> Place:
+        """The place of the value; for a table with a header, that of its key."""
+        return self.document.values.get(self.path, self.key)
+
+    @property
+    def inside(self) -> Place:
+        """The place of a string's first character, after its quotes."""
+        place = self.place
+        quotes = 3 if place.length >= 6 + len(str(self.value)) else 1
+        return Place(place.file, place.line, place.column + quotes)
+
+    def error(self, message: str, hint: str | None = None) -> SpecError:
+        return SpecError(message, self.place, hint)
+
+    def key_error(self, message: str, hint: str | None = None) -> SpecError:
+        return SpecError(message, self.key, hint)
+
+    def child(self, name: str | int, value: object) -> Node:
+        return Node(self.document, (*self.path, name), value)
+
+    def _typed(self, kind: type[Kind]) -> Kind:
+        if type(self.value) is not kind:
+            raise self.error(f"`{self.label}` must be {KIND_NAMES[kind]}, not {describe(self.value)}")
+        return self.value
+
+    @property
+    def label(self) -> str:
+        """The last key of the path, for messages; an element of an array is called as the array is."""
+        return next((part for part in reversed(self.path) if isinstance(part, str)), self.document.name)
+
+    def text(self) -> str:
+        return self._typed(str)
+
+    def integer(self) -> int:
+        return self._typed(int)
+
+    def boolean(self) -> bool:
+        return self._typed(bool)
+
+    def items(self) -> list[Node]:
+        """The elements of an array."""
+        return [self.child(index, value) for index, value in enumerate(self._typed(list))]
+
+    def table(self) -> dict[str, Node]:
+        """The entries of a table, in the order written."""
+        return {name: self.child(name, value) for name, value in self._typed(dict).items()}
+
+    def texts(self) -> tuple[str, ...]:
+        return tuple(item.text() for item in self.items())
+
+    def constant(self) -> Constant:
+        """A scalar: string, boolean, integer or float."""
+        if isinstance(self.value, (str, bool, int, float)):
+            return self.value
+        raise self.error(f"`{self.label}` must be a string, a number, true or false, not {describe(self.value)}")
+
+    def unknown_keys(self, known: Collection[str], noun: str = "key") -> Iterator[SpecError]:
+        """An error for each key that is not known, at the key, with the nearest known one."""
+        for name, node in self.table().items():
+            if name not in known:
+                yield node.key_error(f"unknown {noun} `{name}`", nearest_hint(name, known, f"{noun}s"))
+
+
+def describe(value: object) -> str:
+    return KIND_NAMES.get(type(value), f"a {type(value).__name__}")
+
+
+def read_document(path: Path, name: str) -> Document:
+    """The parsed file; `SpecError` when it is missing, not UTF-8, or not TOML."""
+    try:
+        return parse_document(path.read_text(encoding="utf-8"), name)
+    except OSError as error:
+        raise SpecError(f"cannot read `{name}`: {(error.strerror or str(error)).lower()}") from None
+    except UnicodeDecodeError:
+        raise SpecError(f"`{name}` is not UTF-8 text") from None
+
+
+def parse_document(text: str, name: str) -> Document:
+    """The document that `text` is; `SpecError` at the place where it is not TOML."""
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(str(error), text, name) from None
+    places = _Places(name, text)
+    return Document(name, data, places.keys, places.values)
+
+
+def _syntax_error(message: str, text: str, name: str) -> SpecError:
+    found = re.search(r" \(at line (\d+), column (\d+)\)$", message)
+    if found:
+        place = Place(name, int(found[1]), int(found[2]))
+    else:
+        lines = text.splitlines() or [""]
+        place = Place(name, len(lines), len(lines[-1]) + 1)
+    cause = re.sub(r" \(at .*\)$", "", message)
+    return SpecError(f"not valid TOML: {cause[0].lower()}{cause[1:]}", place)
+
+
+class _Places:
+    """Walks the syntax tree of a valid document and notes where each key and value stands."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.keys: dict[KeyPath, Place] = {}
+        self.values: dict[KeyPath, Place] = {}
+        self._name = name
+        self._lines = text.encode().split(b"\n")
+        self._counts: dict[KeyPath, int] = {}
+        parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
+        for node in parser.parse(text.encode()).root_node.named_children:
+            self._top(node)
+
+    def _top(self, node: tree_sitter.Node) -> None:
+        if node.type == "pair":
+            self._pair((), node)
+        elif node.type in ("table", "table_array_element"):
+            header, *rest = [child for child in node.named_children if child.type != "comment"]
+            base = self._header(header, array=node.type == "table_array_element")
+            for child in rest:
+                self._pair(base, child)
+
+    def _header(self, node: tree_sitter.Node, *, array: bool) -> KeyPath:
+        path: KeyPath = ()
+        parts = self._parts(node)
+        for index, part in enumerate(parts):
+            path = self._note_key(path, part)
+            if array and index == len(parts) - 1:
+                self._counts[path] = self._counts.get(path, 0) + 1
+            if path in self._counts:
+                path = (*path, self._counts[path] - 1)
+        self.keys.setdefault(path, self._place(parts[-1]))
+        return path
+
+    def _note_key(self, base: KeyPath, part: tree_sitter.Node) -> KeyPath:
+        path = (*base, _key_text(part))
+        self.keys.setdefault(path, self._place(part))
+        return path
+
+    def _parts(self, node: tree_sitter.Node) -> list[tree_sitter.Node]:
+        if node.type != "dotted_key":
+            return [node]
+        return [part for child in node.named_children for part in self._parts(child)]
+
+    def _pair(self, base: KeyPath, node: tree_sitter.Node) -> None:
+        key, value = [child for child in node.named_children if child.type != "comment"]
+        for part in self._parts(key):
+            base = self._note_key(base, part)
+        self._value(base, value)
+
+    def _value(self, path: KeyPath, node: tree_sitter.Node) -> None:
+        self.values[path] = self._place(node)
+        children = [child for child in node.named_children if child.type != "comment"]
+        if node.type == "inline_table":
+            for child in children:
+                self._pair(path, child)
+        elif node.type == "array":
+            for index, child in enumerate(children):
+                self._value((*path, index), child)
+
+    def _place(self, node: tree_sitter.Node) -> Place:
+        row, start = node.start_point
+        line = self._lines[row]
+        end = node.end_point[1] if node.end_point[0] == row else len(line)
+        column = len(line[:start].decode())
+        return Place(self._name, row + 1, column + 1, max(1, len(line[start:end].decode())))
+
+
+def _key_text(node: tree_sitter.Node) -> str:
+    text = (node.text or b"").decode()
+    return str(next(iter(tomllib.loads(f"{text} = 0"))))
