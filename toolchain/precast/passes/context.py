@@ -38,7 +38,7 @@ class PassContext:
         The launcher hands `bytes_per_program` zeroed bytes for each program of the grid, and its owner reads them
         back. Only in `ttir`, where a kernel's parameters are still its own; at most one buffer for a pass.
         """
-        from precast.passes.functions import append_pointer
+        from precast.passes.ir import append_pointer
 
         if self.stage != "ttir":
             raise ValueError("a device buffer can be added in stage ttir only")

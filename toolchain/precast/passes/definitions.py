@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 PYTHON_STAGES = ("ttir", "ttgir", "llir", "loops")
 
 
+_START, _END = Anchor("start"), Anchor("end")
+
+
 class Pass:
     """A pass in Python. Derive a frozen dataclass from it: its fields are the pass's options, with defaults.
 
@@ -29,7 +32,7 @@ class Pass:
 
     name: ClassVar[str] = ""
     stage: ClassVar[str] = "ttir"
-    at: ClassVar[Anchor] = Anchor("end")
+    at: ClassVar[Anchor] = _END
     kind: ClassVar[str] = "python"
 
     def run(self, module: Module, context: PassContext) -> Any:
@@ -50,7 +53,7 @@ class NativePass:
     library: str
     name: str = ""
     stage: str = "ttir"
-    at: Anchor = Anchor("end")
+    at: Anchor = _END
     args: tuple[str, ...] = ()
     alias: str = ""
 
@@ -62,7 +65,7 @@ class BuiltinPass:
     kind: ClassVar[str] = "builtin"
     op: str
     stage: str = "ttir"
-    at: Anchor = Anchor("end")
+    at: Anchor = _END
     args: tuple[str | int | bool, ...] = ()
     alias: str = ""
 
@@ -113,7 +116,7 @@ class Override:
     name: str
     stage: str
     file: str
-    at: Anchor = Anchor("start")
+    at: Anchor = _START
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ class HookFile:
     file: str
     stage: str = "ttir"
     reads: tuple[str, ...] = ()
-    at: Anchor = Anchor("start")
+    at: Anchor = _START
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ class ElementwiseOp:
     types: tuple[str, ...]
     lowering: tuple[tuple[str, str], ...]
     stage: ClassVar[str] = "ttir"
-    at: ClassVar[Anchor] = Anchor("start")
+    at: ClassVar[Anchor] = _START
 
 
 Definition = Pass | NativePass | BuiltinPass | Replace | Drop | Override | HookFile

@@ -120,6 +120,7 @@ class _Draft:
         self.stage, self.where = pipeline.stage, where
         self.first: list[Step] = []
         self.last: list[Step] = []
+        self.made: list[str] = []
         self.load(pipeline)
 
     def load(self, pipeline: Pipeline) -> None:
@@ -127,6 +128,7 @@ class _Draft:
         self.runs = [[_Slot(step, step, [], []) for step in run.steps] for run in pipeline.runs]
 
     def make(self, edit: Edit) -> None:
+        self.made.append(edit.by)
         if edit.kind == "override":
             self.override(edit)
         elif edit.kind == "insert":
@@ -149,6 +151,12 @@ class _Draft:
 
     def override(self, edit: Edit) -> None:
         assert edit.pipeline is not None
+        if self.made[:-1]:
+            lost = ", ".join(f"`{name}`" for name in self.made[:-1])
+            raise PassError(
+                f"the saved pipeline of `{edit.by}` would throw away the passes selected before it: {lost}",
+                hint=f"select `{edit.by}` before the other passes of its stage",
+            )
         new, known = [run.name for run in edit.pipeline.runs], self.names
         if new != known:
             raise PassError(

@@ -145,9 +145,7 @@ def record_backend(backend: Any, conductor: Conductor) -> Any:
 
 def _proxied_globals(backend_class: type, conductor: Conductor) -> dict[str, Any]:
     names = dict(vars(sys.modules[backend_class.__module__]))
-    names["ir"] = _Proxy(
-        libtriton.ir, {"pass_manager": lambda context: DeferredPassManager(conductor, context)}
-    )
+    names["ir"] = _Proxy(libtriton.ir, {"pass_manager": lambda context: DeferredPassManager(conductor, context)})
     names["passes"] = _PassesProxy(libtriton.passes, "")
     names["llvm"] = _LlvmProxy(conductor)
     names["instrument"] = _record_instrument(names["instrument"])
@@ -177,8 +175,6 @@ def _is_function(member: object) -> bool:
 def _rebuild(member: Any, names: dict[str, Any]) -> Any:
     if isinstance(member, staticmethod):
         return staticmethod(_rebuild(member.__func__, names))
-    function = types.FunctionType(
-        member.__code__, names, member.__name__, member.__defaults__, member.__closure__
-    )
+    function = types.FunctionType(member.__code__, names, member.__name__, member.__defaults__, member.__closure__)
     function.__kwdefaults__ = member.__kwdefaults__
     return function

@@ -1,0 +1,123 @@
+"""What a native plugin library says about itself, read before Triton loads it.
+
+In: a library's path. Out: its passes, dialects and ops by name, or one sentence that says why there is no using it.
+The structures are those of `triton/Tools/PluginUtils.h`, in the include folder of Triton's wheel (plugin API 2).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import triton
+
+from precast.errors import PluginError
+
+API_VERSION = 2
+ENTRY = "tritonGetPluginInfo"
+
+
+@dataclass(frozen=True)
+class PluginInfo:
+    """A library's own names: passes and ops can be used by them."""
+
+    name: str
+    version: str
+    triton_version: str
+    passes: tuple[str, ...]
+    dialects: tuple[str, ...]
+    ops: tuple[str, ...]
+
+
+class _PassInfo(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("version", ctypes.c_char_p),
+        ("add", ctypes.c_void_p),
+        ("register", ctypes.c_void_p),
+    )
+
+
+class _DialectInfo(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("version", ctypes.c_char_p), ("register", ctypes.c_void_p))
+
+
+class _OpInfo(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("add", ctypes.c_void_p))
+
+
+class _PluginInfo(ctypes.Structure):
+    _fields_ = (
+        ("api_version", ctypes.c_uint32),
+        ("name", ctypes.c_char_p),
+        ("version", ctypes.c_char_p),
+        ("passes", ctypes.POINTER(_PassInfo)),
+        ("num_passes", ctypes.c_size_t),
+        ("dialects", ctypes.POINTER(_DialectInfo)),
+        ("num_dialects", ctypes.c_size_t),
+        ("ops", ctypes.POINTER(_OpInfo)),
+        ("num_ops", ctypes.c_size_t),
+        ("triton_version", ctypes.c_char_p),
+    )
+
+
+def read_plugin_info(path: Path) -> PluginInfo:
+    """Opens the library and asks it. `PluginError` in one sentence; a library can also end the process."""
+    try:
+        library = ctypes.CDLL(str(path), mode=os.RTLD_LAZY)
+    except OSError as error:
+        raise PluginError(explain_load_error(path, str(error))) from None
+    entry = getattr(library, ENTRY, None)
+    if entry is None:
+        raise PluginError(f"library `{path.name}` is no Triton plugin: it does not export {ENTRY}")
+    entry.restype = ctypes.POINTER(_PluginInfo)
+    pointer = entry()
+    if not pointer or pointer.contents.api_version != API_VERSION:
+        theirs = pointer.contents.api_version if pointer else "none"
+        raise PluginError(
+            f"plugin library `{path.name}` has plugin API {theirs}, and Triton {triton.__version__} has {API_VERSION}"
+        )
+    return _convert(path, pointer.contents)
+
+
+def _convert(path: Path, raw: _PluginInfo) -> PluginInfo:
+    info = PluginInfo(
+        _text(raw.name),
+        _text(raw.version),
+        _text(raw.triton_version),
+        tuple(_text(raw.passes[index].name) for index in range(raw.num_passes)),
+        tuple(_text(raw.dialects[index].name) for index in range(raw.num_dialects)),
+        tuple(_text(raw.ops[index].name) for index in range(raw.num_ops)),
+    )
+    if info.triton_version != triton.__version__:
+        raise PluginError(
+            f"plugin library `{path.name}` was built for Triton {info.triton_version or '(unknown)'}, "
+            f"and this is {triton.__version__}"
+        )
+    _check_callbacks(path, raw, info)
+    return info
+
+
+def _check_callbacks(path: Path, raw: _PluginInfo, info: PluginInfo) -> None:
+    """Triton skips a pass or op without code silently; here it is a fault."""
+    for index, name in enumerate(info.passes):
+        if not raw.passes[index].add:
+            raise PluginError(f"plugin library `{path.name}` lists pass `{name}` but has no code for it")
+    for index, name in enumerate(info.ops):
+        if not raw.ops[index].add:
+            raise PluginError(f"plugin library `{path.name}` lists op `{name}` but has no code for it")
+
+
+def _text(value: bytes | None) -> str:
+    return value.decode(errors="replace") if value else ""
+
+
+def explain_load_error(path: Path, message: str) -> str:
+    """One sentence for a library that does not load."""
+    text = " ".join(message.split())
+    if "undefined symbol" in text:
+        symbol = text.rpartition("undefined symbol:")[2].strip()
+        return f"plugin library `{path.name}` was built for another Triton: this one lacks the symbol {symbol}"
+    return f"plugin library `{path.name}` does not load: {text.removeprefix(f'{path}: ')}"

@@ -1,0 +1,190 @@
+"""Replays a stage's effective pipeline: Triton's own steps in native managers, outside passes one by one.
+
+In: the runs that a stage function asks for, as it asks. Out: the module behind the handle, exchanged where a Python
+pass ran; what ran, what was found, what buffers were asked for. IR is verified after each outside pass.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from triton._C import libtriton
+
+from precast.artifact import DeviceBuffer, Finding, PassRun
+from precast.engines import Announce, StageFailure
+from precast.engines.triton.diagnostics import capture_diagnostics
+from precast.engines.triton.pipeline import find_builtin, resolve_arguments
+from precast.engines.triton.recording import ModuleHandle
+from precast.errors import BugError, Place
+from precast.passes.context import PassContext
+from precast.passes.definitions import Replace
+from precast.passes.findings import record_finding
+from precast.passes.pipeline import Pipeline, Step
+from precast.passes.plan import SelectedPass, describe_run
+from precast.passes.selection import PassUse
+
+SaveText = Callable[[str, str], None]  # a pass's name and the IR that it is about to be given
+
+
+class PassFailure(StageFailure):
+    """An outside pass failed, or left IR that is not valid. `ir` is the text that it was given."""
+
+    def __init__(self, message: str, pass_name: str, ir: str, where: Place | None = None) -> None:
+        super().__init__(message, where, pass_name=pass_name)
+        self.ir = ir
+
+
+@dataclass
+class StageReplay:
+    """One stage's replay. A conductor for `recording`: `own` is what Triton will ask for, `effective` what it gets."""
+
+    own: Pipeline
+    effective: Pipeline
+    options: Any
+    passes: Mapping[str, SelectedPass]
+    make_context: Callable[[str], PassContext]
+    announce: Announce
+    save_ir: SaveText | None = None
+    ran: list[PassRun] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    buffers: list[DeviceBuffer] = field(default_factory=list)
+    position: int = 0
+
+    def leave_mlir(self) -> None:
+        """Nothing to do: what follows is LLVM's."""
+
+    def run(self, module: Any, name: str, steps: tuple[Step, ...]) -> None:
+        """Runs the steps of the effective pipeline that stand for this run of the stage function."""
+        handle = module if isinstance(module, ModuleHandle) else ModuleHandle(module)
+        self._check_recording(name, steps)
+        run = self.effective.runs[self.position]
+        self.position += 1
+        for kind, group in groupby(run.steps, key=lambda step: (step.kind, step.by)[step.kind != "python"]):
+            chosen = list(group)
+            if chosen[0].kind == "python":
+                self._run_python(handle, chosen)
+            elif kind:
+                self._run_outside(handle, name, chosen)
+            else:
+                run_steps(handle.module, name, chosen, self.options)
+        if handle is not module and handle.module is not module:
+            raise BugError("a stage function was called on a bare module while a Python pass stands in it")
+
+    def _check_recording(self, name: str, steps: tuple[Step, ...]) -> None:
+        expected = self.own.runs[self.position] if self.position < len(self.own.runs) else None
+        listed = [(step.op, resolve_arguments(step, self.options)) for step in expected.steps] if expected else None
+        if listed != [(step.op, step.args) for step in steps]:
+            raise BugError(f"Triton's pipeline `{name}` of stage `{self.own.stage}` differs from its listing")
+
+    def _run_outside(self, handle: ModuleHandle, name: str, steps: list[Step]) -> None:
+        for step in steps:
+            before = str(handle.module)
+            self._begin(step, before)
+            with capture_diagnostics() as diagnostics:
+                problem = _attempt(partial(run_steps, handle.module, name, [step], self.options))
+                if not problem and not handle.module.verify():
+                    problem = "it left IR that is not valid"
+            if problem:
+                raise PassFailure(diagnostics.first_error() or problem, step.by, before)
+            self._end(step)
+
+    def _run_python(self, handle: ModuleHandle, steps: list[Step]) -> None:
+        """Adjacent Python passes share one way out; each one's output is parsed by libtriton, which verifies it."""
+        from precast.engines.triton import bridge
+
+        text = bridge.print_generic(handle.module)
+        module = bridge.parse_upstream(text, self.own.stage)
+        for step in steps:
+            self._begin(step, text)
+            facts = self.make_context(step.by)
+            definition = self._definition(step)
+            try:
+                with module.context, module.operation.location:
+                    finding = record_finding(step.by, definition.run(module, facts))
+            except Exception as error:
+                raise PassFailure(describe_error(error), step.by, text, place_of(error, self._use(step))) from error
+            before, text = text, bridge.print_upstream(module)
+            with capture_diagnostics(forward=False) as diagnostics:
+                problem = _attempt(partial(_exchange, handle, text))
+            if problem:
+                reason = diagnostics.first_error() or problem
+                raise PassFailure(f"the IR it left is not valid: {reason}", step.by, before)
+            self.findings += [finding] if finding else []
+            self.buffers += facts.buffers
+            self._end(step)
+
+    def _definition(self, step: Step) -> Any:
+        definition = self.passes[step.by].definition
+        return definition.by if isinstance(definition, Replace) else definition
+
+    def _use(self, step: Step) -> PassUse:
+        return self.passes[step.by].use
+
+    def _begin(self, step: Step, text: str) -> None:
+        if self.save_ir:
+            self.save_ir(step.by, text)
+        self.announce(step.by)
+
+    def _end(self, step: Step) -> None:
+        self.announce("")
+        self.ran.append(describe_run(self._use(step)))
+
+
+def run_steps(module: Any, name: str, steps: list[Step], options: Any) -> None:
+    """Runs native and built-in steps in one native manager. Raises what Triton raises, and `LookupError`."""
+    manager = libtriton.ir.pass_manager(module.context)
+    manager.enable_debug()
+    for step in steps:
+        args = resolve_arguments(step, options)
+        if step.op == "instrument":
+            _instrument(manager, str(args[0]), module.context, options.backend_name)
+        elif step.kind == "native":
+            from precast.engines.triton.native import find_native
+
+            find_native(step.op.removeprefix("plugin."))(manager, list(args))
+        else:
+            find_builtin(step.op)(manager, *args)
+    manager.run(module, name)
+
+
+def _instrument(manager: Any, point: str, context: Any, backend_name: str) -> None:
+    from triton._instrumentation import instrument
+
+    instrument(manager, point=point, backend={"cuda": "nvidia", "hip": "amd"}[backend_name], context=context)
+
+
+def _exchange(handle: ModuleHandle, text: str) -> None:
+    """Puts the module that `text` says behind the handle, in the context of the one before."""
+    from precast.engines.triton.bridge import parse_triton
+
+    handle.module = parse_triton(text, handle.module.context)
+
+
+def _attempt(action: Callable[[], None]) -> str:
+    """Why `action` failed, or ""."""
+    try:
+        action()
+    except LookupError as error:
+        return f"there is no such pass: {error.args[0]}"
+    except (RuntimeError, TypeError) as error:
+        return " ".join(str(error).split())
+    return ""
+
+
+def describe_error(error: BaseException) -> str:
+    """An exception from a plugin's own code, in a line."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def place_of(error: BaseException, use: PassUse) -> Place | None:
+    """The innermost line of the plugin's own files that the exception came through."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        for file in use.files:
+            if frame.filename.endswith(f"/{file}"):
+                return Place(file, frame.lineno or 1)
+    return None

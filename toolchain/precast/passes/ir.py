@@ -1,0 +1,66 @@
+"""Reading and changing IR in Python passes, where `tt` and `ttg` ops are ops without a Python class.
+
+In: an `mlir.ir.Module`. Out: its kernel, its ops in order, attributes and types parsed from text, one more parameter
+where a pass asks for it. The bindings are reached through the values that come in, never imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlir.ir import Block, Module, Operation, Value
+
+
+def find_functions(module: Module) -> Iterator[Operation]:
+    """Every `tt.func` (or, in the CPU engine's IR, `func.func`) of the module, in order."""
+    for op in module.body.operations:
+        if op.operation.name in ("tt.func", "func.func", "llvm.func"):
+            yield op.operation
+
+
+def find_kernel(module: Module) -> Operation:
+    """The one public function of the module; `ValueError` when there is none."""
+    for function in find_functions(module):
+        visibility = function.attributes["sym_visibility"].value if "sym_visibility" in function.attributes else ""
+        if visibility in ("", "public"):
+            return function
+    raise ValueError("the module has no public function")
+
+
+def walk(op: Any) -> Iterator[Operation]:
+    """Every op below `op` (an op, or a module), outer before inner; the op that was just given may be changed."""
+    for region in op.operation.regions:
+        for block in region.blocks:
+            for child in list(block.operations):
+                yield child.operation
+                yield from walk(child)
+
+
+def entry_block(function: Operation) -> Block:
+    """The first block of a function; its arguments are the function's."""
+    return function.regions[0].blocks[0]
+
+
+def parse_attribute(op: Any, text: str) -> Any:
+    """The attribute that `text` says, in `op`'s context: `2 : i32`, `"name"`, `#ttg.shared_memory`, …"""
+    return type(op.operation.location.attr).parse(text, op.context)
+
+
+def parse_type(op: Any, text: str) -> Any:
+    """The type that `text` says, in `op`'s context: `i32`, `!tt.ptr<f32>`, `tensor<16xf32>`, …"""
+    return parse_attribute(op, text).value
+
+
+def append_pointer(module: Module, element: str) -> Value:
+    """One more parameter `!tt.ptr<element>` of the kernel, with 16-byte alignment promised."""
+    kernel = find_kernel(module)
+    pointer = f"!tt.ptr<{element}>"
+    inputs = [str(argument.type) for argument in entry_block(kernel).arguments]
+    results = str(kernel.attributes["function_type"]).rpartition("->")[2].strip()
+    kernel.attributes["function_type"] = parse_attribute(kernel, f"({', '.join([*inputs, pointer])}) -> {results}")
+    described = [str(each) for each in kernel.attributes["arg_attrs"]] if "arg_attrs" in kernel.attributes else []
+    described = [*(described or ["{}"] * len(inputs)), "{tt.divisibility = 16 : i32}"]
+    kernel.attributes["arg_attrs"] = parse_attribute(kernel, f"[{', '.join(described)}]")
+    return entry_block(kernel).add_argument(parse_type(kernel, pointer), kernel.location)

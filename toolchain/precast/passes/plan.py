@@ -1,0 +1,62 @@
+"""From the passes selected for a unit to edits of one stage's pipeline.
+
+In: `PassUse` values with their loaded definitions. Out: `Edit`s in order, whose steps say by name and kind how they
+run, and one text of options for listings and keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from precast.artifact import PassRun
+from precast.errors import PassError
+from precast.passes.definitions import BuiltinPass, Drop, ElementwiseOp, NativePass, Override, Pass, Replace
+from precast.passes.pipeline import Edit, Step
+from precast.passes.saved import read_pipeline
+from precast.passes.selection import PassUse
+
+
+@dataclass(frozen=True)
+class SelectedPass:
+    """A pass of a unit, loaded: ready to be placed and run."""
+
+    use: PassUse
+    definition: Any
+
+
+def plan_edits(passes: Iterable[SelectedPass], stage: str, project: Path) -> list[Edit]:
+    """The edits of `stage` that the passes ask for, in order. Hooks make none: they act on whole stages."""
+    return [_edit(each, project) for each in passes if each.use.stage == stage and each.use.kind not in ("hook",)]
+
+
+def _edit(selected: SelectedPass, project: Path) -> Edit:
+    use, definition = selected.use, selected.definition
+    if isinstance(definition, Drop):
+        return Edit("drop", use.name, use.anchor)
+    if isinstance(definition, Override):
+        return Edit("override", use.name, use.anchor, pipeline=read_pipeline(project / definition.file, use.stage))
+    if isinstance(definition, Replace):
+        return Edit("replace", use.name, use.anchor, (plan_step(definition.by, use),))
+    return Edit("insert", use.name, use.anchor, (plan_step(definition, use),))
+
+
+def plan_step(definition: Any, use: PassUse) -> Step:
+    """The step that runs `definition` on behalf of `use`."""
+    if isinstance(definition, NativePass):
+        return Step(f"plugin.{definition.name}", definition.args, "native", use.name)
+    if isinstance(definition, BuiltinPass):
+        return Step(definition.op, definition.args, "builtin", use.name)
+    if isinstance(definition, ElementwiseOp):
+        return Step(f"op.{definition.name}", (), "python", use.name)
+    if isinstance(definition, Pass):
+        options = tuple(f"{name}={value}" for name, value in use.options)
+        return Step(f"python.{definition.name}", options, "python", use.name)
+    raise PassError(f"`{use.name}` is not a pass", hint="replace a step by a Pass, a NativePass or a BuiltinPass")
+
+
+def describe_run(use: PassUse) -> PassRun:
+    """How the manifest lists that `use` ran."""
+    return PassRun(use.name, use.kind, use.stage, str(use.anchor), use.options, use.digest, use.kind == "hook")
