@@ -90,6 +90,14 @@ class BuildFailed(PrecastError):
         self.failures = failures
 
 
+class PlanFailed(BuildFailed):
+    """Several things in a project are wrong: all that were found are in `failures`, and nothing was built."""
+
+    def __init__(self, failures: tuple[PrecastError, ...]) -> None:
+        PrecastError.__init__(self, f"{len(failures)} errors in the project")
+        self.failures = failures
+
+
 class BugError(Exception):
     """A fault of Precast's own: the message says which belief did not hold."""
 

@@ -8,16 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from precast.passes.selection import PassUse
-from precast.spec.model import Unit
+from precast.spec.model import CompileSettings, Unit
 
-
-@dataclass(frozen=True)
-class CompileSettings:
-    """Project settings that may change code; all of it is in every key."""
-
-    line_info: bool = False
-    environment: tuple[tuple[str, str], ...] = ()  # [tool.precast.triton]: TRITON_* variables for the worker
-    ptxas: str = ""  # [tool.precast.tools]: a path, or Triton's own
+__all__ = ["CompileSettings", "Job"]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ Options = tuple[tuple[str, str | bool | int | float], ...]  # sorted by name
 
 @dataclass(frozen=True)
 class ArgumentSpec:
-    """One argument as the spec writes it; `type` may hold `{axis}` places."""
+    """One argument as the spec writes it; `type` may hold `{axis}` places, `where` is its first character."""
 
     name: str
     type: str
@@ -49,7 +49,7 @@ class TargetSection:
 class Source:
     """Where a kernel's function is: a project-relative file, or a module found through `pythonpath`."""
 
-    file: str  # project-relative path of the file that was found
+    file: str  # project-relative path of the file that was found; empty for a module outside project and pythonpath
     module: str  # dotted name when named as a module, else ""
     function: str
     gluon: bool = False
@@ -57,6 +57,9 @@ class Source:
     @property
     def text(self) -> str:
         return f"{self.module or self.file}:{self.function}"
+
+
+Values = tuple[tuple[str, Constant], ...]
 
 
 @dataclass(frozen=True)
@@ -72,11 +75,23 @@ class KernelSpec:
     defaults: tuple[tuple[str, Constant], ...] = ()  # constexprs with a literal default
     constants: tuple[tuple[str, Constant], ...] = ()  # [kernel.NAME.constants]: fixed or `{axis}` text
     axes: tuple[Axis, ...] = ()
-    exclude: tuple[tuple[tuple[str, Constant], ...], ...] = ()
+    exclude: tuple[Values, ...] = ()
+    configs: tuple[Values, ...] = ()  # joint sets of constexprs and options; each multiplies the matrix
     options: Options = ()
     targets: tuple[TargetSection, ...] = ()
     only: tuple[str, ...] = ("*",)  # target globs that this kernel is built for
+    source_configs: tuple[Values, ...] | None = ()  # of @triton.autotune, to be listed; None when they are computed
+    heuristics: tuple[str, ...] = ()  # parameters of @triton.heuristics, to be listed
     where: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class CompileSettings:
+    """Project settings that may change code; all of it is in every key."""
+
+    line_info: bool = False
+    environment: tuple[tuple[str, str], ...] = ()  # [tool.precast.triton]: TRITON_* variables for the worker
+    ptxas: str = ""  # [tool.precast.tools]: a path, or Triton's own
 
 
 @dataclass(frozen=True)
@@ -109,7 +124,8 @@ class Argument:
     """One parameter of a unit with everything fixed.
 
     A constexpr has type `constexpr` and its `value`; an argument with hint `==1` keeps its type and has
-    `value` 1 and `constant` set, so the launcher still takes it and the kernel does not.
+    `value` 1 and `constant` set, so the launcher still takes it and the kernel does not. An argument that is absent
+    in this variant has type `none`, `value` None and `constant` set: the launcher takes a null pointer or None.
     """
 
     name: str
@@ -117,7 +133,7 @@ class Argument:
     constant: bool = False
     value: Constant = None
     divisibility: int = 0  # tt.divisibility: from `align` or a `%16` hint
-    range32: bool = False
+    range32: bool = False  # tt.pointer_range 32; on AMD targets alone
 
 
 @dataclass(frozen=True)

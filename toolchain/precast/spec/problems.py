@@ -1,0 +1,39 @@
+"""Collects errors, so that one run tells all that is wrong in a project and not the first thing alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from precast.errors import PlanFailed, PrecastError
+
+
+class Problems:
+    """The errors found so far, in order of discovery."""
+
+    def __init__(self) -> None:
+        self.errors: list[PrecastError] = []
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Notes an error that its block raises and goes on after the block."""
+        try:
+            yield
+        except PlanFailed as several:
+            self.errors.extend(several.failures)
+        except PrecastError as error:
+            self.errors.append(error)
+
+    def add(self, errors: Iterable[PrecastError]) -> None:
+        self.errors.extend(errors)
+
+    def raise_any(self) -> None:
+        """Raises the only error, or all of them together in the order of their places."""
+        if len(self.errors) == 1:
+            raise self.errors[0]
+        if self.errors:
+            raise PlanFailed(tuple(sorted(self.errors, key=_order)))
+
+
+def _order(error: PrecastError) -> tuple[str, int, int]:
+    return (error.where.file, error.where.line, error.where.column) if error.where else ("", 0, 0)

@@ -1,0 +1,104 @@
+"""Finds a kernel's source and reads its signature, without importing it.
+
+In: `softmax.py:softmax_kernel` or `package.module:function`. Out: a `Source` and a `Signature`. Keeps the syntax of
+the modules that it has read, for one plan.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from precast.errors import SpecError
+from precast.spec.model import Source
+from precast.spec.modules import ModuleFile, find_module, module_of_file
+from precast.spec.signature import Signature, read_signature
+from precast.spec.syntax import ModuleSyntax, parse_source
+from precast.spec.toml import Node
+
+FORMS = "write it as `file.py:function` or `package.module:function`"
+
+
+@dataclass(frozen=True)
+class SourceReader:
+    """`folder` is the project's, `python_path` the folders of `pythonpath`, `installed` the interpreter's own."""
+
+    folder: Path
+    python_path: tuple[Path, ...]
+    installed: tuple[Path, ...] = ()
+    _syntax: dict[Path, ModuleSyntax] = field(default_factory=dict, repr=False, compare=False)
+    _modules: dict[str, ModuleFile] = field(default_factory=dict, repr=False, compare=False)
+
+    def read(self, node: Node, beside: Path) -> tuple[Source, Signature]:
+        """The source that a spec's `source` key names; `beside` is the spec's folder. `SpecError` with the place."""
+        place, colon, function = node.text().rpartition(":")
+        if not colon or not place or not function.isidentifier():
+            raise node.error(f"`{node.text()}` does not name a kernel's source", FORMS)
+        by_file = place.endswith(".py")
+        module = self._by_file(node, beside / place) if by_file else self._by_name(node, place)
+        try:
+            signature = read_signature(self.syntax(module), function, self._resolve)
+        except SpecError as error:
+            raise error if error.where else node.error(error.message, error.hint) from None
+        inside = not self._is_installed(module)
+        file = os.path.relpath(module.file, self.folder) if inside else ""
+        return Source(file, "" if by_file else place, function, signature.gluon), signature
+
+    def locate(self, source: Source) -> ModuleFile:
+        """The module of a source that `read` returned."""
+        if source.file and not source.module:
+            return module_of_file(self.folder / source.file)
+        module = find_module(source.module, (*self.python_path, *self.installed))
+        if module is None:
+            raise SpecError(f"module `{source.module}` is not found")
+        return module
+
+    def syntax(self, module: ModuleFile) -> ModuleSyntax:
+        """The module's syntax; `SpecError` at its own line when it is not Python."""
+        if module.file not in self._syntax:
+            name = self.show(module.file)
+            try:
+                text = module.file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise SpecError(f"cannot read `{name}`: {error}") from None
+            self._syntax[module.file] = parse_source(text, name)
+            self._modules[name] = module
+        return self._syntax[module.file]
+
+    def show(self, file: Path) -> str:
+        """A file as errors name it: through the project's folder as the user gave it."""
+        relative = os.path.relpath(file, self.folder)
+        return str(file) if relative.startswith("..") else str(self.folder / relative)
+
+    def _is_installed(self, module: ModuleFile) -> bool:
+        return module.root in self.installed and module.root not in self.python_path
+
+    def _by_file(self, node: Node, file: Path) -> ModuleFile:
+        if not file.is_file():
+            raise node.error(f"there is no file `{self.show(file)}`", "the path is relative to the spec's folder")
+        return module_of_file(file)
+
+    def _by_name(self, node: Node, name: str) -> ModuleFile:
+        module = find_module(name, (*self.python_path, *self.installed))
+        if module is None:
+            shown = ", ".join(f"`{self.show(folder)}`" for folder in self.python_path)
+            raise node.error(f"module `{name}` is not found", f"`pythonpath` of [tool.precast] is {shown}")
+        return module
+
+    def _resolve(self, importer: ModuleSyntax, dotted: str, name: str) -> ModuleSyntax | None:
+        """The module that `from dotted import name` takes `name` from."""
+        here = self._modules[importer.file]
+        absolute = absolute_name(dotted, here.package)
+        module = find_module(absolute, (here.root, *self.python_path, *self.installed))
+        return self.syntax(module) if module else None
+
+
+def absolute_name(dotted: str, package: str) -> str:
+    """`..common` in package `stack.ops` → `stack.common`; an absolute name as it is."""
+    level = len(dotted) - len(dotted.lstrip("."))
+    if not level:
+        return dotted
+    parts = package.split(".")
+    base = parts[: max(0, len(parts) - (level - 1))]
+    return ".".join([*base, *filter(None, [dotted[level:]])])
