@@ -7,7 +7,10 @@ The structures are those of `triton/Tools/PluginUtils.h`, in the include folder 
 from __future__ import annotations
 
 import ctypes
+import dataclasses
+import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -121,3 +124,20 @@ def explain_load_error(path: Path, message: str) -> str:
         symbol = text.rpartition("undefined symbol:")[2].strip()
         return f"plugin library `{path.name}` was built for another Triton: this one lacks the symbol {symbol}"
     return f"plugin library `{path.name}` does not load: {text.removeprefix(f'{path}: ')}"
+
+
+def main() -> int:
+    """`python -m precast.engines.triton.plugin_info LIBRARY`: its information as JSON, or a message and exit code 1."""
+    path = Path(sys.argv[1])
+    try:
+        if not path.is_file():
+            raise PluginError(f"there is no plugin library `{path.name}`")
+        print(json.dumps(dataclasses.asdict(read_plugin_info(path))))
+    except PluginError as error:
+        print(json.dumps({"message": error.message}))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What a probe found in a plugin module: names, kinds, options and digests of its plugins, and its faults.
+
+In: JSON that a probe wrote (`build/plugins/<name>.json`). Out: values that the plan and the command line read, so
+that neither ever runs a plugin author's code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from precast.spec.model import Options
+
+FORMAT = 1  # raised whenever a probe's JSON changes: older ones are made anew
+
+
+@dataclass(frozen=True)
+class OptionSchema:
+    """An option of a pass: a field of its dataclass. `type` is bool, int, float or str; `required` has no default."""
+
+    name: str
+    type: str
+    default: str | int | float | bool | None = None
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class PluginRecord:
+    """One plugin of a module, as it can be selected by `name`."""
+
+    name: str
+    kind: str
+    stage: str
+    anchor: str
+    summary: str
+    options: tuple[OptionSchema, ...]
+    files: tuple[str, ...]  # that decide what it does; project-relative where they can be
+    digest: str
+    library: str = ""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a module or a plugin in it cannot be used; `line` is 0 when no line of `file` is to blame."""
+
+    message: str
+    file: str
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class SeenFile:
+    """A file that a probe's result rests on."""
+
+    path: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Probe:
+    """All that is known of one plugin module. `owner` is how messages name it."""
+
+    origin: str
+    owner: str
+    plugins: tuple[PluginRecord, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    files: tuple[SeenFile, ...] = ()
+    format: int = FORMAT
+
+
+def defaults_of(record: PluginRecord) -> Options:
+    """The options that have a default, sorted by name."""
+    pairs = [(each.name, each.default) for each in record.options if each.default is not None]
+    return tuple(sorted(pairs))

@@ -1,0 +1,208 @@
+"""Which plugins a project has, and which passes a unit gets.
+
+In: `plugins/`, installed packages of the entry-point group, and the selections of pyproject.toml. Out: probes (made
+by child processes, kept in `build/plugins/`) and the ordered `PassUse` values of each unit. Imports no plugin.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import importlib.metadata
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from precast.codec import from_json
+from precast.errors import PassError, Place, PluginError, PrecastError, nearest_hint
+from precast.passes.anchors import parse_anchor
+from precast.passes.digest import digest_files
+from precast.passes.probes import FORMAT, OptionSchema, PluginRecord, Probe, defaults_of
+from precast.passes.selection import PassUse
+from precast.spec.model import Options, Unit
+from precast.spec.selection import PassSelection
+
+ENTRY_POINTS = "precast.passes"
+FOLDER = "plugins"
+PROBE_TIME_LIMIT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A plugin module: `name` is its project-relative file or dotted module name, `owner` how messages name it."""
+
+    name: str
+    owner: str
+
+    @property
+    def probe_file(self) -> str:
+        return f"{self.name.removesuffix('.py').replace('/', '.')}.json"
+
+
+def find_origins(project: Path) -> tuple[Origin, ...]:
+    """The plugin modules of a project: each `plugins/*.py` and `plugins/*/__init__.py`, then installed packages."""
+    folder = project / FOLDER
+    files = sorted([*folder.glob("*.py"), *folder.glob("*/__init__.py")])
+    found = [
+        path.relative_to(project).as_posix() for path in files if not path.name.startswith("_") or path.parent != folder
+    ]
+    origins = [Origin(name, name) for name in found]
+    for entry in sorted(importlib.metadata.entry_points(group=ENTRY_POINTS), key=lambda each: each.value):
+        package = entry.dist.name if entry.dist else entry.name
+        origins.append(Origin(entry.value, f"package {package}"))
+    return tuple(origins)
+
+
+def read_probes(project: Path, build: Path) -> tuple[Probe, ...]:
+    """The probe of every plugin module of the project, from `build`/plugins where nothing that it saw has changed.
+
+    Others are made by child processes. `PluginError` when two plugins share a name, or a module has a fault.
+    """
+    origins = find_origins(project)
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        probes = tuple(pool.map(lambda origin: read_probe(origin, project, build), origins))
+    check_probes(probes)
+    return probes
+
+
+def read_probe(origin: Origin, project: Path, build: Path) -> Probe:
+    """One module's probe, made anew unless it is there, fresh and without fault."""
+    file = build / "plugins" / origin.probe_file
+    kept = _read_kept(file)
+    if kept and not kept.faults and kept.owner == origin.owner and is_fresh(kept, project):
+        return kept
+    return run_probe(origin, project, file)
+
+
+def _read_kept(file: Path) -> Probe | None:
+    try:
+        probe = from_json(file.read_bytes(), Probe)
+    except Exception:  # absent, or written by another version: made anew
+        return None
+    return probe if probe.format == FORMAT else None
+
+
+def is_fresh(probe: Probe, project: Path) -> bool:
+    """Whether every file that the probe saw has the bytes that it saw."""
+    return all(digest_files(project, (seen.path,)) == seen.digest for seen in probe.files)
+
+
+def run_probe(origin: Origin, project: Path, file: Path) -> Probe:
+    """Runs the probe's child process; `PluginError` when that itself dies."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "precast.passes.probe", origin.name, "--owner", origin.owner]
+    command += ["--project", str(project), "--out", str(file)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
+    file.unlink(missing_ok=True)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIME_LIMIT_S, env=environment)
+    except subprocess.TimeoutExpired:
+        raise PluginError(f"plugin module `{origin.owner}` does not load within {PROBE_TIME_LIMIT_S:.0f} s") from None
+    if not file.is_file():
+        last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        raise PluginError(f"plugin module `{origin.owner}` ends the process that loads it: {last[0]}")
+    return from_json(file.read_bytes(), Probe)
+
+
+def check_probes(probes: Iterable[Probe]) -> None:
+    """`PluginError` for the first fault, or for a name that two plugins share, which names both owners."""
+    owners: dict[str, str] = {}
+    for probe in probes:
+        for fault in probe.faults:
+            where = Place(fault.file, fault.line) if fault.line else None
+            raise PluginError(f"plugin module `{probe.owner}`: {fault.message}", where=where)
+        for plugin in probe.plugins:
+            if plugin.name in owners:
+                raise PluginError(
+                    f"two plugins are named `{plugin.name}`: one in {owners[plugin.name]}, one in {probe.owner}",
+                    hint="rename one of them, or uninstall its package",
+                )
+            owners[plugin.name] = probe.owner
+
+
+def select_passes(selections: Sequence[PassSelection], probes: Sequence[Probe], unit: Unit) -> tuple[PassUse, ...]:
+    """The passes of `unit`, in the order of `selections`. `PassError` at the selection's place when one is wrong."""
+    known = {plugin.name: (probe, plugin) for probe in probes for plugin in probe.plugins}
+    uses: list[PassUse] = []
+    for selection in selections:
+        if selection.use not in known:
+            hint = nearest_hint(selection.use, known, "plugins")
+            raise PassError(f"there is no pass `{selection.use}`", where=selection.where, hint=hint)
+        probe, plugin = known[selection.use]
+        use = make_use(selection, probe, plugin)
+        if selection.enabled and matches(selection, unit):
+            _check_stage(use, selection, unit, uses)
+            uses.append(use)
+    return tuple(uses)
+
+
+def matches(selection: PassSelection, unit: Unit) -> bool:
+    """Whether the selection's globs take in the unit."""
+    variant = str(unit.variant).partition(":")[2]
+    return (
+        any(fnmatchcase(unit.kernel, glob) for glob in selection.kernels)
+        and any(fnmatchcase(variant, glob) for glob in selection.variants)
+        and any(unit.target.matches(glob) for glob in selection.targets)
+    )
+
+
+def _check_stage(use: PassUse, selection: PassSelection, unit: Unit, before: list[PassUse]) -> None:
+    if use.stage not in unit.stages:
+        raise PassError(
+            f"pass `{use.name}` stands in stage `{use.stage}`, which `{unit}` does not have",
+            where=selection.where,
+            hint=f"its stages are {', '.join(unit.stages)}; narrow `kernels` or `targets`",
+        )
+    if any(each.name == use.name for each in before):
+        raise PassError(f"pass `{use.name}` is selected twice for `{unit}`", where=selection.where)
+
+
+def make_use(selection: PassSelection, probe: Probe, plugin: PluginRecord) -> PassUse:
+    """The pass as selected, with its options checked and its defaults filled in."""
+    try:
+        anchor = parse_anchor(selection.at or plugin.anchor)
+        options = check_options(plugin, dict(selection.options))
+    except PrecastError as error:
+        raise PassError(error.message, where=selection.where, hint=error.hint) from None
+    return PassUse(
+        plugin.name,
+        plugin.kind,
+        plugin.stage,
+        anchor,
+        options,
+        probe.origin,
+        plugin.digest,
+        plugin.files,
+        plugin.library,
+    )
+
+
+def check_options(plugin: PluginRecord, given: dict[str, str | int | float | bool]) -> Options:
+    """Defaults and given options of a plugin, sorted; `PassError` for an unknown, missing or wrongly typed one."""
+    schema = {each.name: each for each in plugin.options}
+    for name, value in given.items():
+        if name not in schema:
+            hint = nearest_hint(name, schema, "options")
+            raise PassError(f"pass `{plugin.name}` has no option `{name}`", hint=hint)
+        if not fits(value, schema[name]):
+            kind = schema[name].type
+            raise PassError(f"option `{name}` of pass `{plugin.name}` is a {kind}, not `{value}`")
+    merged = {**dict(defaults_of(plugin)), **given}
+    for each in plugin.options:
+        if each.name not in merged:
+            raise PassError(f"pass `{plugin.name}` needs the option `{each.name}` ({each.type})")
+        if each.type == "float":
+            merged[each.name] = float(merged[each.name])
+    return tuple(sorted(merged.items()))
+
+
+def fits(value: str | int | float | bool, option: OptionSchema) -> bool:
+    """Whether a value from TOML or a command line is of the option's type; whole numbers are floats too."""
+    if isinstance(value, bool):
+        return option.type == "bool"
+    if isinstance(value, int):
+        return option.type in ("int", "float")
+    return option.type == ("float" if isinstance(value, float) else "str")
