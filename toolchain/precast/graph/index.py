@@ -158,11 +158,10 @@ class Index:
                 self._connection.execute("DELETE FROM steps WHERE name = ?", (name,))
             self._connection.commit()
 
-    def forget_files(self, keep: Iterable[str]) -> None:
-        """Drops the states of all files but `keep`."""
-        kept = set(keep)
+    def forget_absent_files(self) -> None:
+        """Drops the states of files that are not there any more."""
         with self._lock, _telling_faults(self._path):
-            for path in [each for each in self._files if each not in kept]:
+            for path in [each for each in self._files if not os.path.lexists(self._root / each)]:
                 del self._files[path]
                 self._connection.execute("DELETE FROM files WHERE path = ?", (path,))
             self._connection.commit()

@@ -1,0 +1,41 @@
+"""`precast build`: from kernels to a release. In: the project's folder and globs. Out: events and a summary."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from precast.graph.driver import build
+from precast.graph.reporting import choose_reporter
+from precast.graph.session import Request
+
+HELP = "Build the units of a project and its release."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-j",
+        "--jobs",
+        type=int,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="jobs at once (default: cores)",
+    )
+    parser.add_argument("-k", "--keep-going", action="store_true", help="build what can be built when a unit fails")
+    parser.add_argument("--target", action="append", metavar="GLOB", help="only targets like this; repeatable")
+    parser.add_argument("--kernel", action="append", metavar="GLOB", help="only kernels like this; repeatable")
+    parser.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder of pyproject.toml")
+    parser.add_argument("--json", action="store_true", help="one JSON object per line; the last is the summary")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    request = Request(
+        kernels=tuple(arguments.kernel or ("*",)),
+        targets=tuple(arguments.target or ("*",)),
+        jobs=max(1, arguments.jobs),
+    )
+    reporter = choose_reporter(sys.stdout, "json" if arguments.json else "")
+    build(arguments.project, request, reporter, keep_going=arguments.keep_going)
+    return 0

@@ -1,0 +1,60 @@
+"""`precast build`: asks the index whether anything moved, and only then has SCons run what is stale.
+
+In: a project folder and a request. Out: the summary; `BuildFailed` with every failure when a step failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from pathlib import Path
+
+from precast.errors import BuildFailed, ToolError
+from precast.graph.lock import locked
+from precast.graph.reporting import Reporter, Summary
+from precast.graph.session import Request, Session
+from precast.graph.steps import BUILD
+from precast.project import read_project
+from precast.store import telling_disk_faults
+from precast.worker.executor import Executor
+
+SCONSTRUCT = "SConstruct"
+
+
+def build(folder: Path, request: Request, reporter: Reporter, *, keep_going: bool = False) -> Summary:
+    """Builds the project in `folder`, or finds that nothing moved. Imports SCons only in the first case."""
+    project = read_project(folder)
+    with locked(project.folder / BUILD):
+        session = Session(project, request, reporter, _start_pool)
+        try:
+            if session.find_stale():
+                _run_graph(session, keep_going)
+            summary = session.finish()
+        finally:
+            session.close()
+    if session.failures:
+        raise BuildFailed(tuple(session.failures))
+    return summary
+
+
+def _start_pool(jobs: int) -> Executor:
+    from precast.worker.pool import WorkerPool  # not for a build that has nothing to do
+
+    return WorkerPool(jobs)
+
+
+def _run_graph(session: Session, keep_going: bool) -> None:
+    """Has SCons build the release; what SCons and the C compiler print goes to standard error."""
+    from precast.graph import scons_surface
+
+    scons_surface.install_session(session, aloud=False)
+    arguments = ["-Q", "-s", f"-j{session.request.jobs}", "-C", str(session.folder)]
+    arguments += ["-k"] if keep_going else []
+    if not (session.folder / SCONSTRUCT).exists():
+        arguments += ["-f", str(Path(__file__).parent / "toolpath" / "default_sconstruct.py")]
+    with contextlib.redirect_stdout(sys.stderr), telling_disk_faults(session.folder / BUILD):
+        code = scons_surface.run_scons(arguments)
+    if session.fault is not None:
+        raise session.fault
+    if code and not session.failures:
+        raise ToolError(f"SCons ended with exit code {code}", hint="what it said stands above")

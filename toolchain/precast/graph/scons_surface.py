@@ -1,0 +1,137 @@
+"""The private surfaces of SCons that Precast uses, all of them, for the pinned version.
+
+In: steps and what makes them. Out: an action whose signature is ours to choose, a task that reports real starts and
+ends, a decider that asks the index, and a signature file that may be damaged.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import SCons.Action
+import SCons.Errors
+import SCons.SConsign
+import SCons.Script
+import SCons.Script.Main
+
+from precast.diagnostic import format_error
+from precast.errors import PrecastError, ToolError
+from precast.graph.session import Session
+
+
+class StepAction(SCons.Action.FunctionAction):  # type: ignore[misc]  # SCons has no types
+    """Calls `make`. Signed by `name` alone: bytecode, which SCons would take, differs between Python versions and
+    does not cover what the function calls; what a step depends on is in its key."""
+
+    def __init__(self, name: str, make: Callable[[], object]) -> None:
+        def execute(target: Any, source: Any, env: Any) -> None:
+            make()
+
+        super().__init__(execute, {"cmdstr": None})
+        self._signature = name.encode()
+
+    def get_presig(self, target: Any, source: Any, env: Any, executor: Any = None) -> bytes:
+        return self._signature
+
+
+class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has no types
+    """A task that tells the session when its step starts, ends and fails; a step that is fresh is passed over."""
+
+    session: ClassVar[Session]
+    aloud: ClassVar[bool]  # whether failures are printed here, by nobody else
+
+    def execute(self) -> None:
+        step = self.session.step_of(path_of(self.targets[0]))
+        if step is None:
+            super().execute()
+        elif not self.session.is_fresh(step):
+            with self.session.running(step):
+                super().execute()
+
+    def failed(self) -> None:
+        build_error = SCons.Errors.convert_to_BuildError(self.exc_info()[1])
+        build_error.node = build_error.node or self.node
+        path = path_of(self.targets[0])
+        step = self.session.step_of(path)
+        error = _error_of(build_error, path)
+        if error is None:
+            self.session.fault = build_error.exc_info[1]
+            super().failed()
+            return
+        self.session.fail(step.name if step else path, error)
+        if self.aloud:
+            sys.stderr.write(format_error(error) + "\n")
+        self.exception = (build_error, build_error, None)
+        self.do_failed(build_error.exitstatus)
+        self.exc_clear()
+
+
+def _error_of(build_error: Any, path: str) -> PrecastError | None:
+    """The user's error behind a failed task; None when the fault is ours."""
+    cause = build_error.exc_info[1] if build_error.exc_info else None
+    if isinstance(cause, PrecastError):
+        return cause
+    if cause is None or isinstance(cause, SCons.Errors.StopError | SCons.Errors.UserError):
+        return ToolError(f"{path} was not made: {build_error.errstr}", hint="what the command said stands above")
+    return None
+
+
+def path_of(node: Any) -> str:
+    """A node's path relative to the top folder, with `/`."""
+    return str(node.get_internal_path())
+
+
+def install_session(session: Session, *, aloud: bool) -> None:
+    """Has SCons run its tasks for `session`. SCons keeps one task class for the process, so there is one session."""
+    SCons.Script.Main.BuildTask = type("SessionTask", (StepTask,), {"session": session, "aloud": aloud})
+
+
+def installed_session() -> Session | None:
+    session = getattr(SCons.Script.Main.BuildTask, "session", None)
+    return session if isinstance(session, Session) else None
+
+
+def make_decider(session: Session) -> Callable[[Any, Any, Any, Any], bool]:
+    """Decides by the index for our steps, whatever dependency is asked about; by content for C files, whose outputs
+    must also be what they were."""
+    known: dict[str, bool] = {}
+
+    def is_stale(path: str) -> bool:
+        step = session.step_of(path)
+        return session.is_damaged(path) if step is None else not session.is_fresh(step)
+
+    def decide(dependency: Any, target: Any, previous: Any, repository_node: Any = None) -> bool:
+        path = path_of(target)
+        # All that feeds a target is finished before SCons asks about it, so the first answer stays true.
+        if path not in known:
+            known[path] = is_stale(path)
+        if known[path] or session.step_of(path) is not None:
+            return known[path]
+        return bool(dependency.changed_content(target, previous, repository_node))
+
+    return decide
+
+
+def open_signatures(env: Any, file: Path) -> None:
+    """Keeps SCons's signatures in `file`; a damaged one is dropped, for the index knows better."""
+    env.SConsignFile(str(file))
+    try:
+        SCons.SConsign.Get_DataBase(env.fs.Top)
+    except Exception:  # whatever a pickle of random bytes raises
+        Path(f"{file}.dblite").unlink(missing_ok=True)
+
+
+def run_scons(arguments: list[str]) -> int:
+    """Runs SCons in this process; its exit code."""
+    before = sys.argv
+    sys.argv = ["scons", *arguments]
+    try:
+        SCons.Script.main()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    finally:
+        sys.argv = before
+    return 0

@@ -1,0 +1,171 @@
+"""One build: what is stale, what happened, what came of it. In: project and request. Out: index, events, summary.
+
+Knows nothing of SCons: the driver asks it whether anything moved, the SCons tool asks it about each step and tells it
+when one ran. A step that the index calls fresh is never made again, whoever asks.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from precast.errors import PrecastError
+from precast.graph.index import Index, StepRecord
+from precast.graph.reporting import Reporter, Summary
+from precast.graph.steps import GENERATED, INDEX_FILE, Step, Steps, UnitStep, plan_steps
+from precast.graph.toolchain import digest_toolchain
+from precast.plan import Plan, plan_project
+from precast.project import Project
+from precast.release.folder import POINTER, read_pointer
+from precast.worker.executor import Executor
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked to build: globs of kernels and targets, and how many jobs at once."""
+
+    kernels: tuple[str, ...] = ("*",)
+    targets: tuple[str, ...] = ("*",)
+    jobs: int = 1
+
+    @property
+    def everything(self) -> bool:
+        return "*" in self.kernels and "*" in self.targets
+
+
+class Session:
+    """State of one build, from the first question to the summary. Its public parts may be used from task threads."""
+
+    def __init__(
+        self, project: Project, request: Request, reporter: Reporter, start_executor: Callable[[int], Executor]
+    ) -> None:
+        self.project = project
+        self.request = request
+        self.folder: Path = project.folder
+        self.index = Index(self.folder / INDEX_FILE, self.folder)
+        self.failures: list[PrecastError] = []
+        self.fault: BaseException | None = None  # a fault of ours that ended a step
+        self._reporter = reporter
+        self._start_executor = start_executor
+        self._executor: Executor | None = None
+        self._lock = threading.RLock()
+        self._outcomes: dict[str, str] = {}  # unit text -> built, reused, failed
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan of what was asked for."""
+        return plan_project(self.project, kernels=self.request.kernels, targets=self.request.targets)
+
+    @cached_property
+    def steps(self) -> Steps:
+        toolchain = digest_toolchain(self.index.digest)
+        return plan_steps(self.project.name, self.project.version, self.plan.units, toolchain)
+
+    @cached_property
+    def _step_by_output(self) -> Mapping[str, Step]:
+        return {path: step for step in self.steps.all for path in step.outputs}
+
+    def step_of(self, path: str) -> Step | None:
+        """The step that makes the file `path`, relative to the project."""
+        return self._step_by_output.get(path)
+
+    @property
+    def executor(self) -> Executor:
+        """Where units are compiled; started when the first one must be."""
+        with self._lock:
+            if self._executor is None:
+                self._executor = self._start_executor(self.request.jobs)
+            return self._executor
+
+    def is_fresh(self, step: Step) -> bool:
+        """Whether the step's outputs are those of its key and inputs as they are now."""
+        return self.index.is_fresh(step.name, step.full_key(self.index.digest))
+
+    def is_damaged(self, path: str) -> bool:
+        """Whether a file is recorded as an output and is not what it was."""
+        recorded = self._recorded_outputs.get(path)
+        return recorded is not None and self.index.digest(path) != recorded
+
+    @cached_property
+    def _recorded_outputs(self) -> Mapping[str, str]:
+        records = filter(None, map(self.index.step, self.index.steps))
+        return {path: digest for record in records for path, digest in record.outputs.items()}
+
+    def find_stale(self) -> tuple[Step, ...]:
+        """Every step that must run: those that are not fresh, and those that a stale one feeds."""
+        stale: dict[str, Step] = {}
+        made_anew: set[str] = set()
+        for step in self.steps.all:
+            if made_anew.intersection(step.inputs) or not self.is_fresh(step):
+                stale[step.name] = step
+                made_anew.update(step.outputs)
+        return tuple(stale.values())
+
+    def begin(self, stale: Iterable[Step]) -> None:
+        """Tells the reporter what is ahead, and what the plan has to say."""
+        self._reporter.begin(len(tuple(stale)))
+        for warning in self.plan.warnings:
+            self.warn(warning)
+
+    def warn(self, message: str) -> None:
+        with self._lock:
+            self._reporter.warned(message)
+
+    @contextmanager
+    def running(self, step: Step) -> Iterator[None]:
+        """Reports the start of a step and, unless the body raises, its end."""
+        started = time.monotonic()
+        with self._lock:
+            self._reporter.started(step.name)
+        yield
+        seconds = time.monotonic() - started
+        with self._lock:
+            self._reporter.ended(step.name, seconds, self._outcomes.get(step.name) == "reused")
+
+    def record(self, step: Step, inputs: Mapping[str, str], outputs: Iterable[str], note: str = "") -> StepRecord:
+        """Keeps a finished step."""
+        return self.index.record(step.name, step.full_key(self.index.digest), inputs, outputs, note)
+
+    def count(self, step: UnitStep, outcome: str) -> None:
+        """Notes whether a unit was `built` or `reused`."""
+        with self._lock:
+            self._outcomes[step.name] = outcome
+
+    def fail(self, name: str, error: PrecastError) -> None:
+        """Reports a failed step."""
+        with self._lock:
+            self._outcomes[name] = "failed"
+            self.failures.append(error)
+            self._reporter.failed(name, error)
+
+    def finish(self) -> Summary:
+        """Reports and returns the summary."""
+        names = [step.name for step in self.steps.units]
+        outcomes = [self._outcomes.get(name, "") for name in names]
+        untouched = sum(1 for step in self.steps.units if step.name not in self._outcomes and self.is_fresh(step))
+        summary = Summary(
+            built=outcomes.count("built"),
+            reused=outcomes.count("reused") + untouched,
+            failed=outcomes.count("failed"),
+            units=len(names),
+            release="" if self.failures else self._release_path(),
+        )
+        self._reporter.finish(summary)
+        return summary
+
+    def _release_path(self) -> str:
+        home = self.folder / GENERATED / self.project.name
+        return str(home / read_pointer(home).path) if (home / POINTER).exists() else ""
+
+    def close(self) -> None:
+        """Ends the workers, whatever they do, and closes the index."""
+        with self._lock:
+            if self._executor is not None:
+                self._executor.close(cancel=True)
+                self._executor = None
+            self.index.close()

@@ -1,0 +1,169 @@
+"""The steps of a build: units, packs, CPU libraries, launcher sources, the library, the release; and what feeds which.
+
+In: a plan. Out: frozen steps in the order of the flow. A step is named by what it makes; its key covers all that may
+change its outputs, so one question to the index says whether it is fresh. Pure: no file is read here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from precast.launch.formats.interface import describe_interface, interface_digest
+from precast.launch.formats.values import LAUNCH_ABI, SCHEMA, ReleaseInterface
+from precast.plan import PlannedUnit
+from precast.target import Backend, Target
+
+# The build folder, relative to the project.
+BUILD = "build"
+INDEX_FILE = f"{BUILD}/index.sqlite"
+STORE = f"{BUILD}/store"
+UNITS = f"{BUILD}/units"
+PLUGINS = f"{BUILD}/plugins"
+PACKS = f"{BUILD}/packs"
+LAUNCHERS = f"{BUILD}/launchers"
+OBJECTS = f"{BUILD}/objects"
+LIBRARIES = f"{BUILD}/lib"
+SIGNATURES = f"{BUILD}/sconsign"
+GENERATED = "generated"
+
+Digest = Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One node of the graph. Paths are relative to the project.
+
+    `key` covers what is known before anything is built, `inputs` are files whose content counts as well.
+    """
+
+    name: str
+    key: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def full_key(self, digest: Digest) -> str:
+        """The key with the inputs' content in it; "" while an input is not there."""
+        total = hashlib.sha256(f"{self.name}\0{self.key}\n".encode())
+        for path in self.inputs:
+            content = digest(path)
+            if content is None:
+                return ""
+            total.update(f"{path}\0{content}\n".encode())
+        return total.hexdigest()
+
+
+@dataclass(frozen=True)
+class UnitStep(Step):
+    """Compiles one unit."""
+
+    planned: PlannedUnit
+
+
+@dataclass(frozen=True)
+class ImagesStep(Step):
+    """Puts the images of several units into one file: a pack, or a CPU shared object."""
+
+    target: Target
+    units: tuple[PlannedUnit, ...]
+    place: str  # the file's path in the release
+
+
+@dataclass(frozen=True)
+class Steps:
+    """All steps of one build."""
+
+    units: tuple[UnitStep, ...]
+    packs: tuple[ImagesStep, ...]
+    cpu_libraries: tuple[ImagesStep, ...]
+    launchers: Step
+    library: Step
+    release: Step
+    interface: ReleaseInterface
+
+    @cached_property
+    def all(self) -> tuple[Step, ...]:
+        """Every step, each after those that feed it."""
+        return (*self.units, *self.packs, *self.cpu_libraries, self.launchers, self.library, self.release)
+
+
+def image_path(planned: PlannedUnit) -> str:
+    """The unit's image in the build folder."""
+    return f"{planned.folder}/{planned.unit.kernel}.{planned.unit.target.image_suffix}"
+
+
+def facts_path(planned: PlannedUnit) -> str:
+    return f"{planned.folder}/facts.json"
+
+
+def plan_steps(name: str, version: str, units: Sequence[PlannedUnit], toolchain: str) -> Steps:
+    """The steps that turn `units` into a release of the project `name`, `version`.
+
+    `toolchain` is the digest of the code that makes packs, launchers and releases.
+    """
+    interface = describe_interface(name, [each.unit for each in units])
+    packs = tuple(_plan_pack(*group, members) for group, members in _group_for_packs(units).items())
+    cpu_libraries = tuple(
+        _plan_cpu_library(interface.name, target, members) for target, members in _group_for_cpu(units).items()
+    )
+    launchers = Step(
+        "launchers", f"{toolchain} {version} {interface_digest(interface)}", (), (f"{LAUNCHERS}/files.json",)
+    )
+    library = Step("library", toolchain, launchers.outputs, (f"{LIBRARIES}/lib{interface.name}.so",))
+    images = [path for step in packs + cpu_libraries for path in step.outputs]
+    release = Step(
+        "release",
+        f"{toolchain} {name} {version}",
+        (*[facts_path(each) for each in units], *images, *launchers.outputs, *library.outputs),
+        (f"{GENERATED}/{name}/release.json",),
+    )
+    return Steps(
+        tuple(_plan_unit(each) for each in units), packs, cpu_libraries, launchers, library, release, interface
+    )
+
+
+def _plan_unit(planned: PlannedUnit) -> UnitStep:
+    return UnitStep(str(planned.unit), planned.key, (), (image_path(planned), facts_path(planned)), planned)
+
+
+def _group_for_packs(units: Sequence[PlannedUnit]) -> dict[tuple[Target, str], list[PlannedUnit]]:
+    groups: dict[tuple[Target, str], list[PlannedUnit]] = {}
+    for each in units:
+        if each.unit.target.kind is not Backend.CPU:
+            groups.setdefault((each.unit.target, each.unit.kernel), []).append(each)
+    return groups
+
+
+def _group_for_cpu(units: Sequence[PlannedUnit]) -> dict[Target, list[PlannedUnit]]:
+    groups: dict[Target, list[PlannedUnit]] = {}
+    for each in units:
+        if each.unit.target.kind is Backend.CPU:
+            groups.setdefault(each.unit.target, []).append(each)
+    return groups
+
+
+def _plan_pack(target: Target, kernel: str, units: Sequence[PlannedUnit]) -> ImagesStep:
+    return ImagesStep(
+        name=f"pack {target} {kernel}",
+        key=f"{SCHEMA} {[str(each.unit) for each in units]}",
+        inputs=tuple(image_path(each) for each in units),
+        outputs=(f"{PACKS}/{target.folder}/{kernel}.pack",),
+        target=target,
+        units=tuple(units),
+        place=f"targets/{target.folder}/{kernel}.pack",
+    )
+
+
+def _plan_cpu_library(name: str, target: Target, units: Sequence[PlannedUnit]) -> ImagesStep:
+    file = f"lib{name}.{target.folder}.so"
+    return ImagesStep(
+        name=f"library {target}",
+        key=f"{LAUNCH_ABI}",
+        inputs=tuple(image_path(each) for each in units),
+        outputs=(f"{LIBRARIES}/{file}",),
+        target=target,
+        units=tuple(units),
+        place=f"lib/{file}",
+    )

@@ -1,0 +1,160 @@
+"""The SCons tool: `env.Precast()` declares the graph of the project in the folder of the SConstruct.
+
+In: a session (the driver's, or one opened here for plain `scons`). Out: nodes: units → packs and CPU libraries,
+launcher sources → library, all of them → release. Options of plain scons: `kernel=GLOB,…`, `target=GLOB,…`,
+`progress=bar|plain|json`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import SCons.Errors
+import SCons.Script
+import SCons.Util
+
+from precast.diagnostic import format_error
+from precast.errors import PrecastError
+from precast.graph import making
+from precast.graph.lock import locked
+from precast.graph.reporting import choose_reporter
+from precast.graph.scons_surface import (
+    StepAction,
+    install_session,
+    installed_session,
+    make_decider,
+    open_signatures,
+    path_of,
+)
+from precast.graph.session import Request, Session
+from precast.graph.steps import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, ImagesStep, Step, UnitStep
+from precast.launch.sources import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES, library_sources
+from precast.project import read_project
+from precast.worker.pool import WorkerPool
+
+ALIAS = "precast"
+# Nothing of the machine, the time or the path may get into a library.
+_REPRODUCIBLE_LINK = ("-Wl,--build-id=none", "-Wl,-s")
+
+
+def exists(env: Any) -> bool:
+    return True
+
+
+def generate(env: Any) -> None:
+    env.AddMethod(_declare_project, "Precast")
+
+
+def _declare_project(env: Any) -> Any:
+    """Declares the graph and makes the release what `scons` builds; returns the release's node."""
+    try:
+        session = installed_session() or _open_session(env)
+        stale = session.find_stale()
+        session.begin(stale)
+        return declare_graph(env, session, stale)
+    except PrecastError as error:
+        raise SCons.Errors.UserError(format_error(error)) from error
+
+
+def _open_session(env: Any) -> Session:
+    """A session for plain `scons`: options from its command line, summary and end when the process ends."""
+    env.SetOption("num_jobs", len(os.sched_getaffinity(0)))
+    folder = Path(env.Dir("#").abspath)
+    stack = ExitStack()
+    stack.enter_context(locked(folder / BUILD))
+    options = SCons.Script.ARGUMENTS
+    request = Request(
+        kernels=tuple(options.get("kernel", "*").split(",")),
+        targets=tuple(options.get("target", "*").split(",")),
+        jobs=env.GetOption("num_jobs"),
+    )
+    reporter = choose_reporter(sys.stdout, options.get("progress", ""))
+    session = Session(read_project(folder), request, reporter, WorkerPool)
+    stack.callback(session.close)
+    stack.callback(session.finish)
+    atexit.register(stack.close)
+    install_session(session, aloud=True)
+    return session
+
+
+def declare_graph(env: Any, session: Session, stale: Iterable[Step]) -> Any:
+    """All nodes of the session's steps. Images that are fresh are plain files to what uses them."""
+    env = env.Clone()
+    env.Decider(make_decider(session))
+    env.SetOption("max_drift", -1)  # SCons never trusts whole-second times
+    open_signatures(env, session.folder / SIGNATURES)
+    steps = session.steps
+    for unit in steps.units:
+        _declare_unit(env, session, unit)
+    for pack in steps.packs:
+        _declare(env, pack, partial(making.make_pack, session, pack))
+    for library in steps.cpu_libraries:
+        _declare_cpu_library(env, session, library)
+    _declare_library(env, session)
+    release = _declare(env, steps.release, lambda: making.make_release(session, steps.release))
+    env.Alias(ALIAS, release)
+    env.Default(ALIAS)
+    return release
+
+
+def _declare(env: Any, step: Step, make: Callable[[], object], sources: Iterable[str] | None = None) -> Any:
+    nodes = env.Command(
+        [f"#{path}" for path in step.outputs],
+        [f"#{path}" for path in (step.inputs if sources is None else sources)],
+        StepAction(step.name, make),
+    )
+    env.Precious(nodes)  # replaced by rename, never removed first
+    return nodes
+
+
+def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
+    _declare(env, step, lambda: making.make_unit(session, step), step.planned.inputs)
+
+
+def _declare_cpu_library(env: Any, session: Session, step: ImagesStep) -> None:
+    """Links the objects of one CPU level, in the order of the plan."""
+    flags = " ".join((*LINK_FLAGS, *_REPRODUCIBLE_LINK))
+    link = env.Action("${TEMPFILE('$SHLINK -o $TARGET " + flags + " $SOURCES -lm')}")
+    env.Command(f"#{step.outputs[0]}", [f"#{path}" for path in step.inputs], [link, _note(env, session, step, ())])
+
+
+def _declare_library(env: Any, session: Session) -> None:
+    """Launcher sources, and the library that C compiler and linker make of them."""
+    steps = session.steps
+    sources = library_sources(steps.interface)
+    made = [*steps.launchers.outputs, *(f"{LAUNCHERS}/{path}" for path in sources)]
+    make = partial(making.make_launchers, session, steps.launchers)
+    # The project file stands for all that decides: SCons asks about a node only through something it depends on.
+    launchers = env.Command([f"#{path}" for path in made], ["#pyproject.toml"], StepAction("launchers", make))
+    env.Precious(launchers)
+    flags = {
+        "CCFLAGS": list(COMPILE_FLAGS),
+        "CFLAGS": [],
+        "CPPDEFINES": [],
+        "CPPPATH": [f"#{LAUNCHERS}/include", f"#{LAUNCHERS}/src"],
+        "SHOBJSUFFIX": ".o",
+    }
+    objects = [env.SharedObject(f"#{OBJECTS}/{Path(path).stem}", f"#{LAUNCHERS}/{path}", **flags) for path in sources]
+    library = env.SharedLibrary(
+        f"#{steps.library.outputs[0]}",
+        objects,
+        SHLINKFLAGS=[*LINK_FLAGS, *_REPRODUCIBLE_LINK],
+        LIBS=list(LINK_LIBRARIES),
+        LIBPATH=[],
+        SHLIBPREFIX="",
+    )
+    env.AddPostAction(library, _note(env, session, steps.library, map(path_of, SCons.Util.flatten(objects))))
+
+
+def _note(env: Any, session: Session, step: Step, objects: Iterable[str]) -> StepAction:
+    """The last action of a linked file: its record, which also holds the tools that made it."""
+    tools = {os.path.realpath(path) for path in map(env.WhereIs, (env.subst("$SHCC"), env.subst("$SHLINK"))) if path}
+    outputs = [*step.outputs, *objects]
+    return StepAction("note", lambda: session.record(step, session.index.digests(tools), outputs))

@@ -1,0 +1,1 @@
+"""The folder that SCons searches for `precast_tool`."""
