@@ -7,7 +7,7 @@ that a stage taken from the store and a stage that ran are the same to whoever c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,11 @@ from precast.artifact import DeviceBuffer, Facts, Finding, PassRun
 from precast.errors import Place
 from precast.job import Job
 
-Announce = Callable[[str], None]  # called with a pass's name before it runs
+
+class Announce(Protocol):
+    """Called before an outside pass runs, with its name and the text that it is about to be given; "" after it."""
+
+    def __call__(self, pass_name: str, text: str = "", /) -> None: ...
 
 
 @dataclass(frozen=True)

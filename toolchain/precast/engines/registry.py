@@ -1,0 +1,31 @@
+"""Which engine compiles a job. In: a job. Out: an engine, imported only now."""
+
+from __future__ import annotations
+
+from precast.engines import Engine
+from precast.job import Job
+from precast.target import Backend
+
+ENGINE_SETTING = "PRECAST_ENGINE"  # in [tool.precast.triton]; for tests
+
+
+def engine_name(job: Job) -> str:
+    """`stand-in`, `cpu` or `triton`."""
+    wanted = dict(job.settings.environment).get(ENGINE_SETTING)
+    return wanted or ("cpu" if job.unit.target.kind is Backend.CPU else "triton")
+
+
+def open_engine(job: Job) -> Engine:
+    """The engine for a job; `ToolError` when what it needs is not installed in the right version."""
+    name = engine_name(job)
+    if name == "stand-in":
+        from precast.engines.standin import StandinEngine
+
+        return StandinEngine()
+    if name == "cpu":
+        from precast.engines.cpu_units import CpuUnitEngine
+
+        return CpuUnitEngine()
+    from precast.engines.triton.compile import TritonEngine
+
+    return TritonEngine()

@@ -1,0 +1,57 @@
+"""What native code writes to standard error, read back where it lies. In: file descriptor 2. Out: text.
+
+A worker's standard error is a file that its parent keeps, so that the last words of a crash are not lost: nothing is
+redirected then. Elsewhere the text goes to a file for as long as the block lasts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterator
+
+
+class Written:
+    """Reads what was written to standard error since it was made."""
+
+    def __init__(self) -> None:
+        self._start = os.fstat(2).st_size
+
+    def read(self) -> str:
+        sys.stderr.flush()
+        size = os.fstat(2).st_size - self._start
+        return os.pread(2, max(size, 0), self._start).decode(errors="replace")
+
+
+@contextlib.contextmanager
+def capture_errors() -> Iterator[Written]:
+    """What the block writes to standard error, readable inside the block."""
+    sys.stderr.flush()
+    if stat.S_ISREG(os.fstat(2).st_mode):
+        yield Written()
+        return
+    saved = os.dup(2)
+    try:
+        with tempfile.TemporaryFile() as file:
+            os.dup2(file.fileno(), 2)
+            try:
+                yield Written()
+            finally:
+                sys.stderr.flush()
+                os.dup2(saved, 2)
+    finally:
+        os.close(saved)
+
+
+def first_error(text: str) -> str:
+    """What the first native error says, without the place before it."""
+    for line in text.splitlines():
+        _, found, message = line.partition("error: ")
+        if found:
+            return message.strip()
+        if line.startswith("LLVM ERROR: "):
+            return line.strip()
+    return ""

@@ -1,0 +1,192 @@
+"""The Triton engine: a GPU unit's stages, and the front end and ttir of CPU units.
+
+In: jobs and the text of one stage. Out: the text or image of the next. Every stage parses its input in a fresh
+context and prints its result, so that a text from the store is as good as one just made. What Triton's stages tell
+one another beside the text is carried as canonical JSON.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from precast.artifact import Facts
+from precast.engines import Announce, SourceText, StageFailure, StageOutput
+from precast.engines.triton import v3_9
+from precast.engines.triton.capture import capture_errors, first_error
+from precast.engines.triton.facts import parse_assembler_log, read_facts
+from precast.engines.triton.frontend import emit_source, place_in_diagnostics
+from precast.engines.triton.load import KernelLoader
+from precast.engines.triton.options import make_options
+from precast.engines.triton.session import PassSession, StageOutcome, UnitFacts, load_passes
+from precast.errors import PrecastError
+from precast.job import Job
+from precast.store import digest_bytes
+from precast.target import Backend, Target
+
+MODULE_STAGES = ("ttir", "glir", "ttgir")  # whose text is MLIR that libtriton parses
+ASSEMBLER_STAGES = ("ptx", "cubin")  # ptx text names the version of the ptxas that will read it
+# Metadata that a stage makes and a later one, or a launcher, reads.
+CARRIED = (
+    "tensordesc_meta", "num_warps", "shared", "tmem_size", "global_scratch_size", "global_scratch_align",
+    "profile_scratch_size", "profile_scratch_align", "name",
+)  # fmt: skip
+
+
+class TritonEngine:
+    """Triton 3.9 as an engine. Keeps what is dear to make again: backends, tools' digests, the last loaded kernel."""
+
+    def __init__(self) -> None:
+        v3_9.check_version()
+        self._loader = KernelLoader()
+        self._backends: dict[Target, Any] = {}
+        self._identity = v3_9.tool_identity()
+        self._assemblers: dict[str, str] = {}
+        self._listings: dict[tuple[object, ...], str] = {}
+        self._session: tuple[Job, PassSession] | None = None
+
+    def read_source(self, job: Job) -> SourceText:
+        """Loads the kernel's module and runs the front end."""
+        self._open_session(job)  # first: native plugins bring dialects, and no context may be older than they
+        loaded = self._load(job)
+        made = emit_source(loaded.function, job, self._options(job), self._backend(job))
+        return SourceText(StageOutput(made.text.encode()), loaded.files, made.warnings)
+
+    def stage_key(self, job: Job, stage: str, source: StageOutput) -> str:
+        """Digests all that decides a stage; no path, no time."""
+        options, backend = self._options(job), self._backend(job)
+        material = {
+            "stage": stage,
+            "target": str(v3_9.compiler_target(job.unit.target)),
+            "input": digest_bytes(source.data),
+            "carry": source.carry,
+            "options": options.hash(),
+            "passes": self._pass_material(job, stage, options),
+            "backend": backend.hash(),
+            "triton": self._identity,
+            "assembler": self._assembler_digest(job) if stage in ASSEMBLER_STAGES else "",
+            "environment": [list(each) for each in job.settings.environment],
+            "line_info": job.settings.line_info,
+        }
+        return digest_bytes(json.dumps(material, sort_keys=True).encode())
+
+    def run_stage(self, job: Job, stage: str, source: StageOutput, announce: Announce) -> StageOutput:
+        """Runs one stage; a refusal names the user's line when the located text leads to one."""
+        with capture_errors() as errors:
+            try:
+                return self._run(job, stage, source, announce, locations=job.settings.line_info)
+            except (PrecastError, StageFailure, MemoryError):
+                raise
+            except Exception as error:
+                message = first_error(errors.read()) or _describe(error)
+                raise StageFailure(message, self._find_place(job, stage)) from error
+
+    def needs_fixed_addresses(self, job: Job, stage: str, source: StageOutput) -> bool:
+        """Hopper's warp specialisation orders things by their addresses, in ttgir."""
+        return job.unit.target == Target("cuda", "90") and stage == "ttgir" and b"tt.warp_specialize" in source.data
+
+    def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
+        return read_facts(job.unit, self._options(job), stages)
+
+    def _open_session(self, job: Job) -> PassSession:
+        """The job's session of passes, opened once."""
+        if self._session is None or self._session[0] is not job:
+            project, unit = Path(job.project), job.unit
+            passes = load_passes(job.passes, project)
+            constants = {each.name: each.value for each in unit.arguments if each.type == "constexpr" or each.constant}
+            facts = UnitFacts(str(unit), unit.kernel, unit.target, project, constants)
+            language = v3_9.language(gluon=unit.source.gluon)
+            session = PassSession(self._backend(job), self._options(job), language, passes, facts)
+            self._session = (job, session)
+        return self._session[1]
+
+    def _pass_material(self, job: Job, stage: str, options: Any) -> str:
+        """What a key holds of passes: the effective pipeline and outside code. Listed once for units without any."""
+        if job.passes:
+            return self._open_session(job).key_material(stage)
+        kind = (v3_9.compiler_target(job.unit.target), options.hash(), job.unit.source.gluon, stage)
+        if kind not in self._listings:
+            self._listings[kind] = self._open_session(job).key_material(stage)
+        return self._listings[kind]
+
+    def _load(self, job: Job) -> Any:
+        return self._loader.load(job.unit.source, Path(job.project), [Path(each) for each in job.python_path])
+
+    def _backend(self, job: Job) -> Any:
+        target = v3_9.compiler_target(job.unit.target)
+        if target not in self._backends:
+            self._backends[target] = v3_9.make_backend(target)
+        return self._backends[target]
+
+    def _options(self, job: Job) -> Any:
+        return make_options(job.unit, self._backend(job))
+
+    def _assembler_digest(self, job: Job) -> str:
+        path = v3_9.assembler_path(job.unit.target)
+        if path and path not in self._assemblers:
+            with open(path, "rb") as file:
+                self._assemblers[path] = hashlib.sha256(file.read()).hexdigest()
+        return self._assemblers.get(path, "")
+
+    def _run(self, job: Job, stage: str, source: StageOutput, announce: Announce, *, locations: bool) -> StageOutput:
+        backend, options = self._backend(job), self._options(job)
+        gluon = job.unit.source.gluon
+        metadata = {**vars(options), **json.loads(source.carry)}
+        session = self._open_session(job) if job.passes else None
+        previous = job.unit.stages[max(job.unit.stages.index(stage) - 1, 0)]
+        value = v3_9.parse_module(source.text, previous, backend) if previous in MODULE_STAGES else source.text
+        log = io.StringIO()
+        with contextlib.redirect_stdout(log):
+            if session is None:
+                outcome = StageOutcome(v3_9.stage_functions(backend, options, gluon=gluon)[stage](value, metadata))
+            else:
+                outcome = _run_passes(session, stage, value, metadata, announce)
+        carry = {name: metadata[name] for name in CARRIED if name in metadata}
+        if stage == "cubin":
+            carry |= parse_assembler_log(log.getvalue())
+        data = _as_bytes(outcome.made, locations)
+        return StageOutput(data, _canonical(carry), outcome.passes, outcome.findings, outcome.buffers)
+
+    def _find_place(self, job: Job, failed: str) -> Any:
+        """The user's line that `failed` refuses: the stages once more, on text that says where it comes from."""
+        if job.unit.target.kind is Backend.CPU and failed != "ttir":
+            return None
+        try:
+            made = emit_source(self._load(job).function, job, self._options(job), self._backend(job))
+        except Exception:
+            return None
+        output = StageOutput(made.located.encode())
+        with capture_errors() as errors:
+            with contextlib.suppress(Exception):
+                for stage in job.unit.stages[: job.unit.stages.index(failed) + 1]:
+                    output = self._run(job, stage, output, lambda *_: None, locations=True)
+            return place_in_diagnostics(errors.read(), Path(job.project))
+
+
+def _run_passes(
+    session: PassSession, stage: str, value: Any, metadata: dict[str, Any], announce: Announce
+) -> StageOutcome:
+    """Runs a stage with outside passes; each is announced with the text that it is about to be given."""
+    given = {"": ""}
+    return session.run(
+        stage, value, metadata, lambda name, _="": announce(name, given.get(name, "")), given.__setitem__
+    )
+
+
+def _as_bytes(made: Any, locations: bool) -> bytes:
+    if isinstance(made, bytes):
+        return made
+    return (made if isinstance(made, str) else v3_9.print_module(made, locations=locations)).encode()
+
+
+def _canonical(carry: dict[str, Any]) -> str:
+    return json.dumps(carry, sort_keys=True, separators=(",", ":"))
+
+
+def _describe(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).strip()}".strip(": ")

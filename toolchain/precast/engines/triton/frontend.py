@@ -1,0 +1,122 @@
+"""The front end: a unit's jit function to the first IR text.
+
+In: a loaded kernel and a unit. Out: ttir or glir text as Triton's front end makes it, before any pass, without source
+locations or with portable ones; and the same text with this machine's locations, for diagnostics. Errors name the
+user's own line, in whatever function of theirs it is.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from triton.compiler.errors import CompilationError
+
+from precast.engines import StageFailure
+from precast.engines.triton import v3_9
+from precast.engines.triton.capture import capture_errors, first_error
+from precast.engines.triton.locations import remap_locations
+from precast.engines.triton.options import specialize
+from precast.errors import Place
+from precast.job import Job
+
+_WRAPPED = re.compile(r"^(\w+)\((?P<quote>['\"])(?P<text>.*)(?P=quote),?\)$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class FrontEndText:
+    """What the front end made: `text` goes on to the stages, `located` says where each operation comes from."""
+
+    text: str
+    located: str
+    warnings: tuple[str, ...]
+
+
+def emit_source(function: Any, job: Job, options: Any, backend: Any) -> FrontEndText:
+    """Runs Triton's front end on a unit; `StageFailure` at the user's line when it refuses."""
+    fixed = specialize(job.unit)
+    target = v3_9.compiler_target(job.unit.target)
+    v3_9.answer_for_target(target)
+    source = v3_9.make_source(function, fixed.signature, fixed.constants, fixed.attributes)
+    project = Path(job.project)
+    with warnings.catch_warnings(record=True) as caught, capture_errors() as errors:
+        warnings.simplefilter("always")
+        try:
+            module = v3_9.emit_module(source, target, options, backend)
+        except Exception as error:
+            raise explain(error, errors.read(), function, project) from error
+    located = v3_9.print_module(module, locations=True)
+    paths = [Path(each) for each in job.python_path]
+    portable = job.settings.line_info
+    text = remap_locations(located, project, paths) if portable else v3_9.print_module(module, locations=False)
+    return FrontEndText(text, located, tuple(dict.fromkeys(str(each.message) for each in caught)))
+
+
+def explain(error: Exception, written: str, function: Any, project: Path) -> StageFailure:
+    """A front-end error in the user's terms: the innermost of their own lines, and what was wrong there."""
+    chain = list(_chain(error))
+    place = _place_in_text(written, project)
+    for each in chain:
+        place = _place_of(each, project) or place
+    last = chain[-1]
+    message = _message(last) or f"{type(last).__name__}: Triton's front end refuses this"
+    note = first_error(written)
+    if place is None:
+        place = Place(_relative(function.file_name, project), function.def_file_line_number)
+    return StageFailure(note if note and not isinstance(last, CompilationError) else message, place)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error and its causes that Triton raised, outermost first."""
+    found: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in found:
+        found.append(current)
+        current = current.__cause__
+    errors = [each for each in found if isinstance(each, CompilationError)]
+    return list(errors) or [error]
+
+
+def _message(error: BaseException) -> str:
+    """What an error says, without the excerpt of source and the type that Triton puts around it."""
+    text = error.error_message if isinstance(error, CompilationError) else str(error)
+    match = _WRAPPED.match(text or "")
+    if match is None:
+        return text or ""
+    return match["text"].replace("\\'", "'").replace("\\n", "\n")
+
+
+def _place_of(error: BaseException, project: Path) -> Place | None:
+    """The line of the project that a `CompilationError` is about; None when it is in an installed package."""
+    node = getattr(error, "node", None)
+    function = v3_9.find_function(getattr(error, "src", None) or "")
+    if function is None or node is None or not hasattr(node, "lineno"):
+        return None
+    if not Path(function.file_name).is_relative_to(project) or "site-packages" in Path(function.file_name).parts:
+        return None
+    line = function.def_file_line_number + node.lineno - 1
+    return Place(_relative(function.file_name, project), line, function.def_file_col_number + node.col_offset)
+
+
+_DIAGNOSTIC = re.compile(r'^(?:loc\()?"?(?P<file>/[^":\n]+)"?:(?P<line>\d+):(?P<column>\d+)\)?: error: ', re.MULTILINE)
+
+
+def _place_in_text(text: str, project: Path) -> Place | None:
+    """The first line of the project that a native diagnostic names."""
+    for match in _DIAGNOSTIC.finditer(text):
+        if Path(match["file"]).is_relative_to(project):
+            return Place(_relative(match["file"], project), int(match["line"]), int(match["column"]))
+    return None
+
+
+def place_in_diagnostics(text: str, project: Path) -> Place | None:
+    """The user's line in native diagnostics of a later stage, whose locations are this machine's."""
+    return _place_in_text(text, project)
+
+
+def _relative(file: str, project: Path) -> str:
+    path = Path(file)
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else file

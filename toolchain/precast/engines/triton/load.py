@@ -1,0 +1,190 @@
+"""Loads a kernel's module as its author wrote it and finds the jit function that a spec names.
+
+In: a `Source`, the project's folder, the folders where modules are found. Out: Triton's jit function and the project
+files that its import really read. Packages with relative imports, siblings, installed helpers, factories and
+decorators need nothing from the author; a module that cannot be imported is a `StageFailure` at the author's line.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+import sys
+import traceback
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from precast.engines import StageFailure
+from precast.engines.triton import v3_9
+from precast.engines.triton.imports import ImportSession, SourceLoader
+from precast.engines.triton.stubs import Standin
+from precast.errors import Place, nearest_hint
+from precast.spec.model import Source
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A kernel's jit function, and the files whose state it was loaded from (absolute path, mtime in ns, size)."""
+
+    function: Any
+    files: tuple[str, ...]  # project-relative, sorted
+    states: tuple[tuple[str, int, int], ...]
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no file has changed since."""
+        return all(file_state(Path(file)) == (file, mtime, size) for file, mtime, size in self.states)
+
+
+def file_state(path: Path) -> tuple[str, int, int]:
+    """What a file looked like: path, mtime in ns, size; zeros when it is gone."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (str(path), 0, 0)
+    return (str(path), status.st_mtime_ns, status.st_size)
+
+
+class KernelLoader:
+    """Loads kernels one after another and keeps the last module, which the next variant usually needs again."""
+
+    def __init__(self) -> None:
+        self._key: tuple[object, ...] = ()
+        self._session: ImportSession | None = None
+        self._loaded: Loaded | None = None
+
+    def load(self, source: Source, project: Path, python_path: Sequence[Path]) -> Loaded:
+        """The kernel that `source` names; the import session stays open until another is loaded or `close`."""
+        key = (source, project, tuple(python_path))
+        if self._loaded is not None and key == self._key and self._loaded.is_current:
+            return self._loaded
+        self.close()
+        name, root = module_name(source, project)
+        self._session = ImportSession(project, [root, *python_path], __file__)
+        module = import_module(name, project / source.file, project)
+        self._session.seal.closed = True
+        function = find_kernel(module, source)
+        states = tuple(file_state(file) for file in sorted(set(self._session.modules().values())))
+        self._key, self._loaded = key, Loaded(function, self._session.files(), states)
+        return self._loaded
+
+    def close(self) -> None:
+        """Forgets the module that is loaded."""
+        if self._session is not None:
+            self._session.close()
+            v3_9.forget_functions()
+        self._key, self._session, self._loaded = (), None, None
+
+
+def module_name(source: Source, project: Path) -> tuple[str, Path]:
+    """The dotted name to import a source by, and the folder to import it from.
+
+    A file inside packages is imported as part of them, so that its relative imports work.
+    """
+    file = (project / source.file).resolve()
+    parts = [] if file.name == "__init__.py" else [file.stem]
+    folder = file.parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    name = source.module or ".".join(parts)
+    if source.module:
+        depth = name.count(".") + (file.name == "__init__.py")
+        folder = file.parents[depth]
+    return name, folder
+
+
+def import_module(name: str, file: Path, project: Path) -> types.ModuleType:
+    """Imports the module `name`, which must be `file`; `StageFailure` at the author's line when it fails."""
+    try:
+        if name in sys.modules:  # a module of the worker itself has that name
+            return _import_renamed(name, file)
+        return importlib.import_module(name)
+    except StageFailure:
+        raise
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt | MemoryError):
+            raise
+        raise StageFailure(_describe(error), find_place(error, project, file), _import_hint(error)) from error
+
+
+def _import_renamed(name: str, file: Path) -> types.ModuleType:
+    """Imports a plain file whose name is taken, under one that is not."""
+    other = f"kernel_{name.replace('.', '_')}"
+    spec = importlib.util.spec_from_file_location(other, file, loader=SourceLoader(other, str(file)))
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[other] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):
+        return f"syntax error: {error.msg}"
+    text = str(error).strip() or type(error).__name__
+    return f"the kernel's module does not import: {type(error).__name__}: {text}"
+
+
+def _import_hint(error: BaseException) -> str | None:
+    if isinstance(error, ImportError) and "relative import" in str(error):
+        return "name the source as a module (`package.module:function`) and its folder in `pythonpath`"
+    return None
+
+
+def find_place(error: BaseException, project: Path, file: Path) -> Place:
+    """The innermost line of the project's own that an exception passed through; else the start of `file`."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Place(relative_name(error.filename, project), error.lineno, max(error.offset or 1, 1))
+    frames = traceback.extract_tb(error.__traceback__)
+    for frame in reversed(frames):
+        path = Path(frame.filename)
+        if frame.lineno and (path == file or path.is_relative_to(project)) and "site-packages" not in path.parts:
+            return Place(relative_name(frame.filename, project), frame.lineno)
+    return Place(relative_name(str(file), project), 1)
+
+
+def relative_name(file: str, project: Path) -> str:
+    """A file's path as messages show it: relative to the project where it can be."""
+    path = Path(file)
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else file
+
+
+def find_kernel(module: types.ModuleType, source: Source) -> Any:
+    """The jit function that `source.function` names in `module`: a name, a dotted one, or a factory's call."""
+    where = Place(source.file, 1)
+    value: object = module
+    call = _parse_call(source.function)
+    for part in call.name.split("."):
+        if not hasattr(value, part):
+            names = [name for name, each in vars(module).items() if v3_9.is_jit_function(v3_9.unwrap(each))]
+            raise StageFailure(
+                f"`{source.text}`: there is no `{part}`", where, nearest_hint(part, names, "jit functions")
+            )
+        value = getattr(value, part)
+    value = v3_9.unwrap(value)
+    if not v3_9.is_jit_function(value) and callable(value) and not isinstance(value, Standin):
+        value = v3_9.unwrap(value(*call.arguments, **dict(call.keywords)))
+    if not v3_9.is_jit_function(value):
+        raise StageFailure(f"`{source.text}` is not a jit function but {type(value).__name__}", where)
+    return value
+
+
+@dataclass(frozen=True)
+class _Call:
+    name: str
+    arguments: tuple[Any, ...] = ()
+    keywords: tuple[tuple[str, Any], ...] = ()
+
+
+def _parse_call(text: str) -> _Call:
+    """`make_kernel("relu", block=2)` as a name and its literal arguments; a bare name has none."""
+    node = ast.parse(text, mode="eval").body
+    if not isinstance(node, ast.Call):
+        return _Call(text)
+    arguments = tuple(ast.literal_eval(each) for each in node.args)
+    keywords = tuple((each.arg or "", ast.literal_eval(each.value)) for each in node.keywords)
+    return _Call(ast.unparse(node.func), arguments, keywords)

@@ -1,0 +1,85 @@
+"""A unit's arguments and options in Triton's terms. In: a `Unit`. Out: signature, constants, attributes, options.
+
+Arguments keep the kernel's order. An argument that is fixed, as a constexpr or by an `==1` hint, is a constant and
+has no parameter; the others carry their promises as attributes of the parameter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from precast.engines import StageFailure
+from precast.engines.parameters import parse_type
+from precast.engines.triton import v3_9
+from precast.errors import nearest_hint
+from precast.spec.model import Argument, Unit
+from precast.target import Backend
+
+Attributes = list[list[str | int]]
+# What decides nothing before the ttgir stage, which CPU units do not have.
+GPU_ONLY = ("num_warps", "num_ctas", "num_stages", "maxnreg")
+
+
+@dataclass(frozen=True)
+class Specialization:
+    """What Triton's source object is made of."""
+
+    signature: dict[str, Any]
+    constants: dict[tuple[int, ...], Any]
+    attributes: dict[tuple[int, ...], Attributes]
+
+
+def specialize(unit: Unit) -> Specialization:
+    """The signature, constants and attributes of a unit, as Triton's JIT would make them for such arguments."""
+    signature: dict[str, Any] = {}
+    constants: dict[tuple[int, ...], Any] = {}
+    attributes: dict[tuple[int, ...], Attributes] = {}
+    for index, argument in enumerate(unit.arguments):
+        if argument.constant or argument.type == "constexpr":
+            signature[argument.name] = "constexpr"
+            constants[(index,)] = make_constant(argument)
+            continue
+        signature[argument.name] = parse_type(argument.type)
+        found = make_attributes(argument, unit.target.kind)
+        if found:
+            attributes[(index,)] = found
+    return Specialization(signature, constants, attributes)
+
+
+def make_constant(argument: Argument) -> Any:
+    """The value of a fixed argument; a text such as `tl.float16` is Triton's data type."""
+    value = argument.value
+    if isinstance(value, str) and value.startswith("tl."):
+        dtype = v3_9.parse_dtype(value)
+        if dtype is None:
+            raise StageFailure(f"argument `{argument.name}`: Triton has no data type `{value}`")
+        return dtype
+    return value
+
+
+def make_attributes(argument: Argument, backend: Backend) -> Attributes:
+    """What is promised of a parameter. The 32-bit range is a promise that only AMD's compiler takes."""
+    found: Attributes = []
+    if argument.divisibility:
+        found.append(["tt.divisibility", argument.divisibility])
+    if argument.range32 and backend is Backend.HIP:
+        found.append(["tt.pointer_range", 32])
+    return found
+
+
+def make_options(unit: Unit, backend: Any) -> Any:
+    """The backend's option record for a unit; `StageFailure` for an option or value that it cannot have."""
+    known = v3_9.option_names(backend)
+    for name, _ in unit.options:
+        if name not in known:
+            raise StageFailure(
+                f"target {unit.target} has no option `{name}`", hint=nearest_hint(name, known, "options")
+            )
+    wanted = {
+        name: value for name, value in unit.options if unit.target.kind is not Backend.CPU or name not in GPU_ONLY
+    }
+    try:
+        return v3_9.parse_options(backend, wanted)
+    except (ValueError, AssertionError, TypeError) as error:
+        raise StageFailure(f"target {unit.target} cannot have these options: {error}") from error

@@ -1,0 +1,197 @@
+"""Everything that knows Triton 3.9: its classes, their arguments, its text forms.
+
+Its environment variables are in `environment.py`, which parents of workers read too. In: targets, option values,
+jit functions, IR text. Out: Triton's own objects, handled elsewhere without looking inside.
+Never asks for Triton's active driver: there is no GPU here. `answer_for_target` puts a driver in its place that knows
+the target and nothing else, for kernels that ask which target they are compiled for.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import triton
+from triton._C.libtriton import ir
+from triton.backends.compiler import GPUTarget, Language
+from triton.compiler.compiler import ASTSource
+from triton.compiler.compiler import make_backend as make_triton_backend
+from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
+from triton.runtime.autotuner import Autotuner, Heuristics
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction, _triton_jit_function_registry
+
+from precast.errors import ToolError
+from precast.store import digest_bytes
+from precast.target import Backend, Target
+
+VERSION = "3.9"
+CPU_FRONT_END = Target("cuda", "80")  # whose front end and ttir stage a CPU unit goes through
+HIDDEN_PARAMETERS = (("global_scratch", "*i8"), ("profile_scratch", "*i8"))  # after the user's, always both
+
+
+def check_version() -> None:
+    """`ToolError` when another Triton is installed than the one this file knows."""
+    if not triton.__version__.startswith(f"{VERSION}."):
+        raise ToolError(
+            f"Triton {triton.__version__} is installed, Precast needs {VERSION}",
+            hint="install the version that Precast names: `pip install precast[gpu]`",
+        )
+
+
+def compiler_target(target: Target) -> Target:
+    """The target whose backend compiles a unit: its own, but for CPU units."""
+    return CPU_FRONT_END if target.kind is Backend.CPU else target
+
+
+def make_gpu_target(target: Target) -> Any:
+    """Triton's name for a target; the warp size is a property of the architecture."""
+    if target.kind is Backend.CUDA:
+        return GPUTarget("cuda", int(target.arch), 32)
+    return GPUTarget("hip", target.arch, 32 if int(target.arch[3:-2]) >= 10 else 64)
+
+
+def make_backend(target: Target) -> Any:
+    """A fresh backend object: it holds no state of earlier compilations."""
+    return make_triton_backend(make_gpu_target(target))
+
+
+def parse_options(backend: Any, options: Mapping[str, Any]) -> Any:
+    """The backend's option record; `ValueError` or `AssertionError` when the target cannot have a value."""
+    return backend.parse_options(dict(options))
+
+
+def option_names(backend: Any) -> tuple[str, ...]:
+    """The names that the backend's option record knows."""
+    return tuple(type(parse_options(backend, {})).__dataclass_fields__)
+
+
+class TargetOnly:
+    """Stands where Triton expects a GPU driver, and knows only which target is compiled for."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = make_gpu_target(target)
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+
+def answer_for_target(target: Target) -> None:
+    """Makes code that asks for the current target while it is compiled hear `target`, on every machine."""
+    driver.set_active(TargetOnly(target))
+
+
+def is_jit_function(value: object) -> bool:
+    return isinstance(value, JITFunction)
+
+
+def is_gluon_function(value: object) -> bool:
+    return isinstance(value, GluonJITFunction)
+
+
+def unwrap(value: object) -> object:
+    """What `@triton.autotune` and `@triton.heuristics` were put around."""
+    while isinstance(value, (Autotuner, Heuristics)):
+        value = value.fn
+    return value
+
+
+def find_function(text: str) -> Any | None:
+    """The jit function whose text is `text`: Triton's errors name a function by its text only."""
+    known = reversed(tuple(_triton_jit_function_registry.values()))
+    return next((each for each in known if each.src == text), None)
+
+
+def forget_functions() -> None:
+    """Drops Triton's own list of jit functions, so that those of one project never answer for another's."""
+    _triton_jit_function_registry.clear()
+
+
+def make_source(
+    function: Any, signature: Mapping[str, Any], constants: Mapping[Any, Any], attributes: Mapping[Any, Any]
+) -> Any:
+    """Triton's own source object for a jit function with everything fixed."""
+    kind = GluonASTSource if is_gluon_function(function) else ASTSource
+    return kind(function, dict(signature), dict(constants), dict(attributes))
+
+
+def make_context(backend: Any) -> Any:
+    """A fresh MLIR context with the dialects of a backend."""
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    return context
+
+
+def emit_module(source: Any, target: Target, options: Any, backend: Any) -> Any:
+    """Runs the front end on a source object; the module owns its context."""
+    implementation = backend.get_codegen_implementation(options)
+    context = make_context(backend)
+    return source.make_ir(make_gpu_target(target), options, implementation, backend.get_module_map(), context)
+
+
+def print_module(module: Any, *, locations: bool) -> str:
+    """A module's text, with or without source locations."""
+    return str(module.str() if locations else module.str_nodebug())
+
+
+def parse_module(text: str, stage: str, backend: Any) -> Any:
+    """Text of ttir, glir or ttgir to a module in a fresh context.
+
+    libtriton reads files only, and operations without a location get the file's name as theirs: so the name is
+    relative, the same on every machine. The working directory of a worker is private to it.
+    """
+    path = Path(f"input.{stage}")
+    path.write_text(text)
+    try:
+        context = make_context(backend)
+        module = ir.parse_mlir_module(str(path), context)
+        module.context = context
+        return module
+    finally:
+        path.unlink()
+
+
+def language(*, gluon: bool) -> Any:
+    """Triton's word for which front end a kernel is written for."""
+    return Language.GLUON if gluon else Language.TRITON
+
+
+def stage_functions(backend: Any, options: Any, *, gluon: bool) -> dict[str, Callable[[Any, dict[str, Any]], Any]]:
+    """Triton's own functions for each stage, by name, in order."""
+    stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+    backend.add_stages(stages, options, language(gluon=gluon))
+    return stages
+
+
+def tool_identity() -> str:
+    """What stands for Triton in a stage key: the digest of its wheel's list of files and their digests.
+
+    As strong as hashing the 500 MB library itself, for wheels, and 30 times faster. Without such a list the library
+    is hashed.
+    """
+    distribution = importlib.metadata.distribution("triton")
+    listing = distribution.read_text("RECORD")
+    if listing and "libtriton.so,sha256=" in listing:
+        lines = sorted(each for each in listing.splitlines() if each.startswith("triton/") and ".pyc," not in each)
+        return f"triton-{triton.__version__}-{digest_bytes('|'.join(lines).encode())}"
+    from triton.runtime.cache import triton_key
+
+    return f"triton-{digest_bytes(triton_key().encode())}"
+
+
+def assembler_path(target: Target) -> str:
+    """The ptxas that Triton would run for a target; empty on HIP, whose assembler is part of a library."""
+    if target.kind is not Backend.CUDA:
+        return ""
+    from triton.backends.nvidia.compiler import get_ptxas
+
+    return str(get_ptxas(int(target.arch)).path)
+
+
+def parse_dtype(text: str) -> Any | None:
+    """The Triton data type that a constant such as `tl.float16` names, or None."""
+    value = getattr(triton.language, text.removeprefix("tl."), None) if text.startswith("tl.") else None
+    return value if isinstance(value, triton.language.dtype) else None

@@ -1,0 +1,202 @@
+"""The local pool: several worker processes, each with a thread here that feeds it one job at a time.
+
+In: jobs, from any thread. Out: futures. A worker that crashes, hangs or grows too large takes only its own job with
+it; the next job gets a fresh one. Workers are started for one set of compile settings and native plugins, because
+both stay in a process for good; waiting jobs of the same kind are taken first.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from precast.artifact import UnitResult
+from precast.engines.triton.capture import first_error
+from precast.errors import PrecastError
+from precast.job import Job
+from precast.passes.selection import plugin_set
+from precast.worker.memory import default_worker_count
+from precast.worker.messages import Event, Failure, Request, Step, make_error
+from precast.worker.process import WorkerLost, WorkerProcess
+from precast.worker.reproducer import write_reproducer
+
+JOBS_PER_WORKER = 200
+
+
+@dataclass(frozen=True)
+class _Task:
+    job: Job
+    future: Future[UnitResult]
+
+    @property
+    def kind(self) -> object:
+        return worker_kind(self.job)
+
+
+def worker_kind(job: Job) -> object:
+    """What a worker must have been started for to run `job`: settings, and the native plugins it has loaded."""
+    return job.settings, plugin_set(job.passes)
+
+
+class WorkerPool:
+    """An `Executor` on this machine. `count` 0: as many workers as cores and memory allow.
+
+    Reproducers of failed stages go to `reproducers`, by default `build/repro` in the job's project. `on_start` is
+    called in a worker's thread when its job starts.
+    """
+
+    def __init__(
+        self,
+        count: int = 0,
+        *,
+        jobs_per_worker: int = JOBS_PER_WORKER,
+        reproducers: Path | None = None,
+        on_start: Callable[[Job], None] | None = None,
+    ) -> None:
+        self.count = count or default_worker_count()
+        self._jobs_per_worker = jobs_per_worker
+        self._reproducers = reproducers
+        self._on_start = on_start
+        self._tasks: deque[_Task] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self._cancelled = False
+        self._seats = [_Seat(self) for _ in range(self.count)]
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, job: Job) -> Future[UnitResult]:
+        """Queues a job; see `Executor.submit`."""
+        future: Future[UnitResult] = Future()
+        with self._changed:
+            if self._closing:
+                raise RuntimeError("the pool is closed")
+            self._tasks.append(_Task(job, future))
+            self._changed.notify()
+            if len(self._threads) < len(self._seats):
+                seat = self._seats[len(self._threads)]
+                self._threads.append(threading.Thread(target=seat.serve, name="precast-worker", daemon=True))
+                self._threads[-1].start()
+        return future
+
+    def close(self, *, cancel: bool = False) -> None:
+        """Waits for all jobs, or with `cancel` drops and ends them; then every worker is gone."""
+        with self._changed:
+            self._closing = True
+            if cancel:
+                self._cancelled = True
+                while self._tasks:
+                    self._tasks.popleft().future.cancel()
+            self._changed.notify_all()
+        if cancel:
+            for seat in self._seats:
+                seat.kill()
+        for thread in self._threads:
+            thread.join()
+
+    def __enter__(self) -> WorkerPool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(cancel=kind is not None)
+
+    def take(self, kind: object) -> _Task | None:
+        """The next task, of `kind` if there is one; None when the pool is closed and nothing waits."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._tasks or self._closing)
+            if not self._tasks:
+                return None
+            chosen = next((task for task in self._tasks if task.kind == kind), self._tasks[0])
+            self._tasks.remove(chosen)
+            return chosen
+
+    def started(self, job: Job) -> None:
+        if self._on_start is not None:
+            self._on_start(job)
+
+    def reproducer_folder(self, job: Job) -> Path:
+        return self._reproducers or Path(job.project) / "build" / "repro"
+
+    @property
+    def jobs_per_worker(self) -> int:
+        return self._jobs_per_worker
+
+    @property
+    def cancelled(self) -> bool:
+        return self._cancelled
+
+
+class _Seat:
+    """One place at which a worker sits, and the thread that serves it."""
+
+    def __init__(self, pool: WorkerPool) -> None:
+        self._pool = pool
+        self._worker: WorkerProcess | None = None
+        self._kind: object = None
+
+    def serve(self) -> None:
+        """Runs tasks until the pool has no more."""
+        try:
+            while (task := self._pool.take(self._kind)) is not None:
+                if task.future.set_running_or_notify_cancel():
+                    self._run(task)
+        finally:
+            self._dismiss()
+
+    def kill(self) -> None:
+        worker = self._worker
+        if worker is not None:
+            worker.kill()
+
+    def _run(self, task: _Task) -> None:
+        self._pool.started(task.job)
+        step = Step()
+
+        def remember(current: Step) -> None:
+            nonlocal step
+            step = current
+
+        try:
+            event = self._ready_worker(task).run(Request(task.job), remember)
+            error = None if event.failure is None else self._explain(task.job, step, event.failure)
+        except WorkerLost as lost:
+            self._dismiss()
+            event, error = Event("failed"), self._explain(task.job, step, lost_failure(lost), lost=True)
+        except BaseException as broken:
+            self._dismiss()
+            event, error = Event("failed"), broken
+        if error is not None:
+            task.future.set_exception(error)
+        else:
+            assert event.result is not None
+            task.future.set_result(event.result)
+
+    def _ready_worker(self, task: _Task) -> WorkerProcess:
+        worker = self._worker
+        if worker is not None and (self._kind != task.kind or worker.jobs_run >= self._pool.jobs_per_worker):
+            self._dismiss()
+        if self._worker is None:
+            self._worker, self._kind = WorkerProcess(task.job.settings), task.kind
+        if self._pool.cancelled:
+            self._worker.kill()
+        return self._worker
+
+    def _dismiss(self) -> None:
+        worker, self._worker, self._kind = self._worker, None, None
+        if worker is not None:
+            worker.stop()
+
+    def _explain(self, job: Job, step: Step, failure: Failure, *, lost: bool = False) -> PrecastError | BaseException:
+        reproducer = ""
+        if failure.kind == "compile" and (step.stage or lost) and not self._pool.cancelled:
+            reproducer = write_reproducer(self._pool.reproducer_folder(job), job, step, failure.message)
+        return make_error(job, step, failure, reproducer)
+
+
+def lost_failure(lost: WorkerLost) -> Failure:
+    """How a worker was lost, with the compiler's own last words where it had any."""
+    words = first_error(lost.last_words)
+    return Failure("compile", f"{lost.message}: {words}" if words else lost.message)

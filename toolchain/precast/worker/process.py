@@ -1,0 +1,150 @@
+"""A pool's hold on one worker process. In: a request. Out: its event at the end, or how the process was lost.
+
+The limits are watched from outside: time by a clock, memory by the resident size of the worker and of the programs it
+started. (A limit on address space would count the gigabyte that libtriton maps and never touches, and would fail
+inside the compiler at a place that varies.)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+from precast.codec import from_json, to_json
+from precast.engines.triton.environment import worker_environment
+from precast.job import CompileSettings
+from precast.worker.memory import resident_bytes
+from precast.worker.messages import Event, Request, Step
+
+POLL_SECONDS = 0.05
+START_SECONDS = 60.0  # until a new process answers; importing engines is part of its first job
+LAST_WORDS_BYTES = 8192
+
+
+class WorkerLost(Exception):
+    """The process is gone before its job was done; the message says how, `last_words` what it printed."""
+
+    def __init__(self, message: str, last_words: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.last_words = last_words
+
+
+class WorkerProcess:
+    """One `python -m precast.worker`, alive from construction to `stop`."""
+
+    def __init__(self, settings: CompileSettings) -> None:
+        self.jobs_run = 0
+        self._scratch = tempfile.TemporaryDirectory(prefix="precast-worker-")
+        self._output = tempfile.TemporaryFile(mode="a+b")  # appending: the worker goes on at the end after a cut
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        command = [sys.executable, "-m", "precast.worker", str(theirs_in), str(theirs_out), str(os.getpid())]
+        self._process = subprocess.Popen(
+            command,
+            cwd=self._scratch.name,
+            env=worker_environment(settings, os.environ, self._scratch.name),
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=self._output,
+            pass_fds=(theirs_in, theirs_out),
+            start_new_session=True,
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._requests, self._events = ours_in, ours_out
+        self._buffer = b""
+        self._stopped = False
+        self._wait(time.monotonic() + START_SECONDS, 0, lambda step: None)
+
+    def run(self, request: Request, on_step: Callable[[Step], None]) -> Event:
+        """Runs one request to its `done` or `failed` event; `WorkerLost` when the process ends or had to be ended."""
+        self.jobs_run += 1
+        self._output.truncate(0)
+        job = request.job
+        try:
+            _write_all(self._requests, to_json(request).encode() + b"\n")
+            return self._wait(time.monotonic() + job.time_limit_s, job.memory_limit_mb << 20, on_step)
+        except BrokenPipeError:
+            raise self._lost(self._exit_text()) from None
+
+    def stop(self) -> None:
+        """Ends the process and what it started, at once, and removes its files. Safe to call twice, and from afar."""
+        if self._stopped:
+            return
+        self._stopped = True
+        self._kill()
+        os.close(self._requests)
+        os.close(self._events)
+        self._output.close()
+        self._scratch.cleanup()
+
+    def kill(self) -> None:
+        """Ends the process from another thread: the thread in `run` then finds it lost."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _kill(self) -> None:
+        self.kill()
+        self._process.wait()
+
+    def _wait(self, deadline: float, memory_limit: int, on_step: Callable[[Step], None]) -> Event:
+        started = time.monotonic()
+        while True:
+            event = self._next_event()
+            if event is None:
+                self._check_limits(started, deadline, memory_limit)
+            elif event.kind != "step" or event.step is None:
+                return event
+            else:
+                on_step(event.step)
+
+    def _check_limits(self, started: float, deadline: float, memory_limit: int) -> None:
+        if time.monotonic() > deadline:
+            raise self._lost(f"the compiler did not end within {deadline - started:.0f} s")
+        if memory_limit and resident_bytes(self._process.pid) > memory_limit:
+            raise self._lost(f"the compiler needed more than its {memory_limit >> 20} MB of memory")
+
+    def _next_event(self) -> Event | None:
+        """The next event; None when there is none within a short while."""
+        while b"\n" not in self._buffer:
+            readable, _, _ = select.select([self._events], [], [], POLL_SECONDS)
+            if not readable:
+                return None
+            data = os.read(self._events, 1 << 16)
+            if not data:
+                raise self._lost(self._exit_text())
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        return from_json(line, Event)
+
+    def _exit_text(self) -> str:
+        code = self._process.wait()
+        if code >= 0:
+            return f"the compiler ended the process with code {code}"
+        name = signal.Signals(-code).name
+        if code == -signal.SIGKILL:
+            return f"the compiler was killed ({name}), most likely because the machine ran out of memory"
+        return f"the compiler crashed ({name})"
+
+    def _lost(self, message: str) -> WorkerLost:
+        self._kill()
+        return WorkerLost(message, self.last_words())
+
+    def last_words(self) -> str:
+        """The end of what the process printed during its last job."""
+        size = os.fstat(self._output.fileno()).st_size
+        data = os.pread(self._output.fileno(), LAST_WORDS_BYTES, max(0, size - LAST_WORDS_BYTES))
+        return data.decode(errors="replace")
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(descriptor, data) :]
