@@ -49,7 +49,7 @@ class TargetSection:
 class Source:
     """Where a kernel's function is: a project-relative file, or a module found through `pythonpath`."""
 
-    file: str  # project-relative path of the file that was found; empty for a module outside project and pythonpath
+    file: str  # project-relative path of the file that was found; absolute for a module of an installed package
     module: str  # dotted name when named as a module, else ""
     function: str
     gluon: bool = False

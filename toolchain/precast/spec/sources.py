@@ -41,13 +41,13 @@ class SourceReader:
             signature = read_signature(self.syntax(module), function, self._resolve)
         except SpecError as error:
             raise error if error.where else node.error(error.message, error.hint) from None
-        inside = not self._is_installed(module)
-        file = os.path.relpath(module.file, self.folder) if inside else ""
+        installed = module.root in self.installed and module.root not in self.python_path
+        file = str(module.file) if installed else os.path.relpath(module.file, self.folder)
         return Source(file, "" if by_file else place, function, signature.gluon), signature
 
     def locate(self, source: Source) -> ModuleFile:
         """The module of a source that `read` returned."""
-        if source.file and not source.module:
+        if not source.module:
             return module_of_file(self.folder / source.file)
         module = find_module(source.module, (*self.python_path, *self.installed))
         if module is None:
@@ -70,9 +70,6 @@ class SourceReader:
         """A file as errors name it: through the project's folder as the user gave it."""
         relative = os.path.relpath(file, self.folder)
         return str(file) if relative.startswith("..") else str(self.folder / relative)
-
-    def _is_installed(self, module: ModuleFile) -> bool:
-        return module.root in self.installed and module.root not in self.python_path
 
     def _by_file(self, node: Node, file: Path) -> ModuleFile:
         if not file.is_file():

@@ -1,0 +1,120 @@
+"""Checks that need the whole kernel: every value is given, every name is used, the grid is computable.
+
+In: a kernel's table and the spec that was read from it. Out: problems, at their places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from precast.errors import SpecError, nearest_hint
+from precast.grid import parse_grid
+from precast.spec.arguments import MAXIMUM_HINT_VARIANTS, hint_place, hint_variants
+from precast.spec.matrix import AXIS_PLACE
+from precast.spec.model import Constant, KernelSpec
+from precast.spec.options import ALL_OPTIONS
+from precast.spec.signature import Parameter, Signature
+from precast.spec.table import KernelTable
+from precast.target import Target
+
+
+def check_names(table: KernelTable, spec: KernelSpec) -> None:
+    """Every axis is a constexpr, an option, or filled in somewhere; every `{axis}` place names an axis."""
+    axes = {axis.name for axis in spec.axes} | {name for config in spec.configs for name, _ in config}
+    every_axis = axes | {axis.name for section in spec.targets for axis in section.axes}
+    filled = set()
+    entries = table.sub_table("args")
+    nodes = [entries[each.name] for each in spec.arguments if each.name in entries]
+    for node in [*nodes, *table.sub_table("constants").values()]:
+        text = (
+            node if isinstance(node.value, str) else node.table().get("type") if isinstance(node.value, dict) else None
+        )
+        for name in AXIS_PLACE.findall(str(text.value)) if text else []:
+            filled.add(name)
+            if name not in every_axis and text:
+                table.problems.add([text.error(f"there is no axis `{name}`", nearest_hint(name, every_axis, "axes"))])
+    for axis in spec.axes:
+        if axis.name not in {*spec.constexprs, *filled, *ALL_OPTIONS}:
+            known = {*spec.constexprs, *ALL_OPTIONS}
+            message = f"axis `{axis.name}` is no constexpr of `{spec.source.function}`, and nothing uses it"
+            node = table.sub_table("matrix")[axis.name]
+            table.problems.add([node.key_error(message, nearest_hint(axis.name, known, "constexprs"))])
+
+
+def check_values(table: KernelTable, spec: KernelSpec, signature: Signature, targets: Sequence[Target]) -> None:
+    """Every run-time argument has a type and every constexpr a value, on each target."""
+    typed = set(table.sub_table("args"))
+    for parameter in signature.parameters:
+        if not parameter.constexpr and parameter.name not in typed:
+            message = f"argument `{parameter.name}` of `{spec.source.function}` has no type"
+            hint = f'write `{parameter.name} = "i32"`, or its type, in [kernel.{spec.name}.args]'
+            table.problems.add([table.place_of("args").key_error(message, hint)])
+        elif parameter.constexpr and not all(parameter.name in given_names(spec, target) for target in targets):
+            table.problems.add([_valueless(table, spec, parameter)])
+
+
+def given_names(spec: KernelSpec, target: Target) -> set[str]:
+    """The constexprs that have a value on a target."""
+    sections = [section for section in spec.targets if target.matches(section.pattern)]
+    axes = [*spec.axes, *(axis for section in sections for axis in section.axes)]
+    joint = {name for config in spec.configs for name, _ in config}
+    return {axis.name for axis in axes} | joint | set(dict(spec.constants)) | set(dict(spec.defaults))
+
+
+def _valueless(table: KernelTable, spec: KernelSpec, parameter: Parameter) -> SpecError:
+    message = f"constexpr `{parameter.name}` of `{spec.source.function}` has no value"
+    hint = f"write `{parameter.name} = [128]`, or its values, in [kernel.{spec.name}.matrix]"
+    if parameter.default_text:
+        message += f": its default `{parameter.default_text}` is no literal"
+    elif parameter.name in spec.heuristics:
+        message += ": its heuristic runs on the host"
+    elif spec.source_configs and any(parameter.name in dict(config) for config in spec.source_configs):
+        hint = f'write `configs = "source"` in [kernel.{spec.name}] for the configs of @triton.autotune'
+    return table.place_of("matrix").key_error(message, hint)
+
+
+def check_hints(table: KernelTable, spec: KernelSpec) -> None:
+    """Specialisation makes at most eight variants of each combination of the matrix."""
+    count = len(hint_variants(spec.arguments))
+    if count > MAXIMUM_HINT_VARIANTS:
+        message = (
+            f"`specialize` makes {count} variants of every combination; at most {MAXIMUM_HINT_VARIANTS} are allowed"
+        )
+        hint = "leave out `each`, so that arguments hold together, or specialise fewer of them"
+        table.problems.add([SpecError(message, hint_place(spec.arguments), hint)])
+
+
+def check_grid(table: KernelTable, spec: KernelSpec) -> None:
+    """One to three expressions over integer arguments, axes and constexprs."""
+    node = table.fields.get("grid")
+    with table.problems.collect():
+        if node is None:
+            raise table.node.key_error(f"kernel `{spec.name}` has no grid", 'write `grid = ["cdiv(n, BLOCK)"]`')
+        if not 1 <= len(node.items()) <= 3:
+            raise node.error(f"a grid has one to three dimensions, not {len(node.items())}")
+        names = set(grid_names(spec))
+        others = {argument.name for argument in spec.arguments} - names
+        for item in node.items():
+            with table.problems.collect():
+                if isinstance(item.value, int) and not isinstance(item.value, bool) and item.value >= 0:
+                    continue
+                text = item.text()
+                for name in parse_grid(text, names | others, item.inside).names:
+                    if name in others:
+                        raise item.error(f"`{name}` is no integer: a grid is computed from integers")
+
+
+def grid_names(spec: KernelSpec) -> Iterator[str]:
+    """The names whose values are integers in every variant."""
+    for argument in spec.arguments:
+        if argument.type[:1] in "iu" or argument.type.startswith("{"):
+            yield argument.name
+    values: dict[str, list[Constant]] = {name: [value] for name, value in (*spec.defaults, *spec.constants)}
+    for axis in [*spec.axes, *(axis for section in spec.targets for axis in section.axes)]:
+        values.setdefault(axis.name, []).extend(axis.values)
+    for config in spec.configs:
+        for name, value in config:
+            values.setdefault(name, []).append(value)
+    for name, found in values.items():
+        if all(isinstance(value, int) for value in found):
+            yield name

@@ -1,0 +1,135 @@
+"""Reads `[kernel.NAME]` tables: TOML nodes and the source's signature in, checked `KernelSpec`s out.
+
+Everything that can be said without compiling is said here, at its place: unknown names, missing types and values,
+options that a target cannot have, grids that do not parse, targets that nobody can build for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from precast.errors import SpecError, nearest_hint
+from precast.spec.arguments import read_argument
+from precast.spec.checks import check_grid, check_hints, check_names, check_values
+from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
+from precast.spec.model import ArgumentSpec, KernelSpec, Source
+from precast.spec.options import ALL_OPTIONS, check_options, read_only, read_options, read_sections
+from precast.spec.problems import Problems
+from precast.spec.signature import Signature
+from precast.spec.sources import SourceReader
+from precast.spec.table import KernelTable
+from precast.spec.toml import Document, Node
+from precast.target import Backend, Target
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a spec is read against: where sources are, the project's targets, and its default options."""
+
+    sources: SourceReader
+    targets: tuple[Target, ...]
+    defaults: Mapping[str, Node]
+
+
+def read_kernels(document: Document, folder: Path, around: Surroundings, problems: Problems) -> tuple[KernelSpec, ...]:
+    """The kernels of one spec file that stands in `folder`; what is wrong goes to `problems`, kernel by kernel."""
+    kernels = []
+    with problems.collect():
+        problems.add(document.root.unknown_keys(("kernel",), "table"))
+        tables = document.root.table()
+        if "kernel" not in tables:
+            raise SpecError(f"`{document.name}` has no [kernel.NAME] table")
+        for name, node in tables["kernel"].table().items():
+            with problems.collect():
+                kernels.append(read_kernel(name, node, folder, around))
+    return tuple(kernels)
+
+
+def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> KernelSpec:
+    """One kernel; all that is wrong with it is raised together."""
+    if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or "__" in name:
+        hint = "it becomes a C function's: letters, digits and single underscores"
+        raise node.key_error(f"`{name}` cannot be a kernel's name", hint)
+    table = KernelTable(name, node, node.table())
+    table.check_shape()
+    if "source" not in table.fields:
+        table.problems.add([node.key_error(f"kernel `{name}` has no source", 'write `source = "file.py:function"`')])
+        table.problems.raise_any()
+    with table.problems.collect():
+        source, signature = around.sources.read(table.fields["source"], folder)
+        spec = _read_spec(table, source, signature, around)
+        _check(table, spec, signature, around)
+        table.problems.raise_any()
+        return replace(spec, grid=_grid_texts(table))
+    table.problems.raise_any()
+    raise AssertionError("a kernel that is not read has a problem")
+
+
+def _read_spec(table: KernelTable, source: Source, signature: Signature, around: Surroundings) -> KernelSpec:
+    constexprs = tuple(each.name for each in signature.parameters if each.constexpr)
+    axes = read_axes(table)
+    defaults = dict(read_options(around.defaults, table.problems))
+    options = {**defaults, **dict(read_options(table.sub_table("options"), table.problems))}
+    return KernelSpec(
+        name=table.name,
+        source=source,
+        grid=("1", "1", "1"),
+        arguments=_read_arguments(table, source, signature),
+        constexprs=constexprs,
+        parameters=tuple(each.name for each in signature.parameters),
+        defaults=tuple(
+            (each.name, each.default)
+            for each in signature.parameters
+            if each.constexpr and each.has_default and not each.default_text
+        ),
+        constants=read_constants(table, constexprs),
+        axes=axes,
+        exclude=read_exclude(table, axes),
+        configs=read_configs(table, signature),
+        options=tuple(sorted(options.items())),
+        targets=read_sections(table, {*constexprs, *(axis.name for axis in axes)}),
+        only=read_only(table),
+        source_configs=None if signature.configs is None else tuple(each.values for each in signature.configs),
+        heuristics=signature.heuristics,
+        where=table.node.key,
+    )
+
+
+def _read_arguments(table: KernelTable, source: Source, signature: Signature) -> tuple[ArgumentSpec, ...]:
+    """One spec for each run-time parameter that `args` names, in the source's order."""
+    entries = table.sub_table("args")
+    constexprs = {each.name for each in signature.parameters if each.constexpr}
+    run_time = [each.name for each in signature.parameters if not each.constexpr]
+    for name, node in entries.items():
+        if name in constexprs:
+            hint = f"give its values in [kernel.{table.name}.matrix], or one in [kernel.{table.name}.constants]"
+            table.problems.add([node.key_error(f"`{name}` is a constexpr: it has a value and no type", hint)])
+        elif name not in run_time:
+            message = f"`{source.function}` has no argument `{name}`"
+            table.problems.add([node.key_error(message, nearest_hint(name, run_time, "arguments"))])
+    found = [read_argument(name, entries[name], table.problems) for name in run_time if name in entries]
+    return tuple(each for each in found if each)
+
+
+def _check(table: KernelTable, spec: KernelSpec, signature: Signature, around: Surroundings) -> None:
+    targets = tuple(target for target in around.targets if any(map(target.matches, spec.only)))
+    without = [str(target) for target in targets if target.kind is Backend.CPU]
+    if spec.source.gluon and without:
+        message = f"`{spec.source.function}` is a Gluon kernel: it cannot be built for {', '.join(without)}"
+        hint = f'write `only = ["cuda:*"]` in [kernel.{spec.name}]'
+        table.problems.add([table.fields["source"].error(message, hint)])
+    axes = {axis.name for axis in spec.axes} - ALL_OPTIONS
+    check_options(table, around.defaults, targets, axes.union(spec.constexprs))
+    check_names(table, spec)
+    check_values(table, spec, signature, targets)
+    check_hints(table, spec)
+    check_grid(table, spec)
+
+
+def _grid_texts(table: KernelTable) -> tuple[str, str, str]:
+    texts = [str(item.value) for item in table.fields["grid"].items()]
+    first, second, third = (*texts, "1", "1")[:3]
+    return first, second, third

@@ -1,0 +1,111 @@
+"""What multiplies a kernel into variants: `matrix` with `exclude`, `configs`, and `constants` that hold in all.
+
+In: the nodes of a kernel's table. Out: axes, excluded combinations, joint configs, constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from precast.errors import SpecError
+from precast.spec.decorators import CONFIG_OPTIONS
+from precast.spec.model import Axis, Constant, Values
+from precast.spec.signature import Signature
+from precast.spec.table import KernelTable
+from precast.spec.toml import Node
+from precast.spec.types import normalise_constant
+
+AXIS_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def read_axes(table: KernelTable) -> tuple[Axis, ...]:
+    axes = []
+    for name, node in table.sub_table("matrix").items():
+        if name != "exclude":
+            with table.problems.collect():
+                axes.append(read_axis(name, node))
+    return tuple(axes)
+
+
+def read_axis(name: str, node: Node) -> Axis:
+    """An axis and its values; an empty array and a repeated value are errors."""
+    seen: set[tuple[type, Constant]] = set()
+    for item in node.items():
+        value = (type(item.value), read_constant(item))
+        if value in seen:
+            raise item.error(f"axis `{name}` has the value {item.value} twice")
+        seen.add(value)
+    if not seen:
+        raise node.error(f"axis `{name}` has no values")
+    return Axis(name, tuple(read_constant(item) for item in node.items()))
+
+
+def read_constant(node: Node) -> Constant:
+    """A scalar; the text of a Triton data type in Triton's own spelling."""
+    value = node.constant()
+    if not isinstance(value, str) or AXIS_PLACE.search(value):
+        return value
+    try:
+        return normalise_constant(value)
+    except SpecError as error:
+        raise node.error(error.message, error.hint) from None
+
+
+def read_exclude(table: KernelTable, axes: Sequence[Axis]) -> tuple[Values, ...]:
+    """Combinations that are no variants: `exclude = [{ dtype = "fp32", BLOCK = 4096 }]`."""
+    node = table.sub_table("matrix").get("exclude")
+    if node is None:
+        return ()
+    excluded = []
+    known = [axis.name for axis in axes]
+    with table.problems.collect():
+        for item in node.items():
+            table.problems.add(item.unknown_keys(known, "axis"))
+            excluded.append(tuple((name, read_constant(value)) for name, value in item.table().items()))
+    return tuple(excluded)
+
+
+def read_constants(table: KernelTable, constexprs: Sequence[str]) -> Values:
+    """Constexprs with one value in every variant; a text may hold `{axis}` places."""
+    found: list[tuple[str, Constant]] = []
+    if table.sub_table("constants"):
+        table.problems.add(table.fields["constants"].unknown_keys(constexprs, "constexpr"))
+    for name, node in table.sub_table("constants").items():
+        with table.problems.collect():
+            found.append((name, read_constant(node)))
+    return tuple(found)
+
+
+def read_configs(table: KernelTable, signature: Signature) -> tuple[Values, ...]:
+    """Joint sets of constexprs and options: written out, or `"source"` for the literal ones of @triton.autotune."""
+    node = table.fields.get("configs")
+    if node is None:
+        return ()
+    constexprs = [each.name for each in signature.parameters if each.constexpr]
+    with table.problems.collect():
+        configs = (
+            _source_configs(node, signature) if node.value == "source" else _written_configs(table, node, constexprs)
+        )
+        if not configs:
+            raise node.error("`configs` is empty")
+        taken = sorted({name for config in configs for name, _ in config} & set(table.sub_table("matrix")))
+        if taken:
+            raise node.key_error(f"`{taken[0]}` is in `configs` and in `matrix`", "leave it in one of them")
+        return configs
+    return ()
+
+
+def _written_configs(table: KernelTable, node: Node, constexprs: Sequence[str]) -> tuple[Values, ...]:
+    for item in node.items():
+        table.problems.add(item.unknown_keys((*constexprs, *CONFIG_OPTIONS), "constexpr or option"))
+    return tuple(tuple((name, read_constant(value)) for name, value in item.table().items()) for item in node.items())
+
+
+def _source_configs(node: Node, signature: Signature) -> tuple[Values, ...]:
+    if signature.configs is None:
+        hint = "write them out: `configs = [{ BLOCK = 128, num_warps = 4 }]`"
+        raise node.error("the source computes its autotune configs: they cannot be read from it", hint)
+    if not signature.configs:
+        raise node.error("the source has no @triton.autotune")
+    return tuple(each.values for each in signature.configs)

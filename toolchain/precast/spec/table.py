@@ -1,0 +1,36 @@
+"""One `[kernel.NAME]` table while it is read: its nodes by key and the problems found so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from precast.spec.problems import Problems
+from precast.spec.toml import Node
+
+KEYS = ("source", "grid", "args", "matrix", "constants", "configs", "options", "target", "only")
+
+
+@dataclass(frozen=True)
+class KernelTable:
+    """`fields` are the table's entries; a sub-table that is missing or no table reads as empty."""
+
+    name: str
+    node: Node
+    fields: dict[str, Node]
+    problems: Problems = field(default_factory=Problems)
+
+    def sub_table(self, key: str) -> dict[str, Node]:
+        value = self.fields[key].value if key in self.fields else None
+        return self.fields[key].table() if isinstance(value, dict) else {}
+
+    def place_of(self, key: str) -> Node:
+        """The sub-table where a missing entry belongs, or the kernel's own table when there is none yet."""
+        return self.fields.get(key, self.node)
+
+    def check_shape(self) -> None:
+        """Unknown keys, and sub-tables that are no tables."""
+        self.problems.add(self.node.unknown_keys(KEYS))
+        for key in ("args", "matrix", "constants", "options", "target"):
+            if key in self.fields:
+                with self.problems.collect():
+                    self.fields[key].table()
