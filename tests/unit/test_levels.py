@@ -1,6 +1,7 @@
 """Modules import only from lower levels, and each foreign compiler is imported in one package (DESIGN §3)."""
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "toolchain" / "precast"
@@ -30,9 +31,21 @@ HOMES = {
 }
 
 
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def executed_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Every node below, but for what only a type checker reads."""
+    for child in ast.iter_child_nodes(node):
+        if not is_type_checking(child):
+            yield child
+            yield from executed_nodes(child)
+
+
 def imports_of(path: Path) -> list[str]:
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in executed_nodes(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -8,13 +8,13 @@ from precast.passes.context import PassContext
 from precast.passes.definitions import (
     BuiltinPass,
     Drop,
-    ElementwiseOp,
     HookFile,
     NativePass,
     Override,
     Pass,
     Replace,
 )
+from precast.passes.elementwise import ElementwiseOp
 
 __all__ = [
     "BuiltinPass",

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from precast.artifact import DeviceBuffer
+from precast.errors import PassError
+from precast.passes.ir import append_pointer, find_place
 from precast.target import Target
 
 if TYPE_CHECKING:
@@ -32,14 +34,16 @@ class PassContext:
     constants: Mapping[str, Any] = field(default_factory=dict)  # constexprs of the kernel, by name
     buffers: list[DeviceBuffer] = field(default_factory=list)
 
+    def refuse(self, op: Any, message: str) -> NoReturn:
+        """Fails the unit with `message`, at the line of the kernel's source that `op` comes from."""
+        raise PassError(message, where=find_place(op))
+
     def add_buffer(self, module: Module, bytes_per_program: int) -> Value:
         """A device buffer of the pass's own, as one more pointer (to i32) of the kernel.
 
         The launcher hands `bytes_per_program` zeroed bytes for each program of the grid, and its owner reads them
         back. Only in `ttir`, where a kernel's parameters are still its own; at most one buffer for a pass.
         """
-        from precast.passes.ir import append_pointer
-
         if self.stage != "ttir":
             raise ValueError("a device buffer can be added in stage ttir only")
         if any(buffer.pass_name == self.pass_name for buffer in self.buffers):

@@ -44,14 +44,14 @@ class Pass:
 class NativePass:
     """A pass of a native plugin: a library that exports `tritonGetPluginInfo`.
 
-    `library` is a path, relative to the project's folder or absolute; `name` is the library's own name of the pass
-    and `args` are the texts handed to it. `alias` is the name to select it by when `name` would not be unique. With
-    an empty `name` nothing runs: the library only brings its dialects and ops, to the front end too.
+    `library` is a path, relative to the project's folder or absolute, or `package:path`; `name` is the library's own
+    name of the pass and `args` are the texts handed to it. `alias` is the name to select it by when `name` would not
+    be unique. The library's dialects and ops are there for the kernel's source too.
     """
 
     kind: ClassVar[str] = "native"
     library: str
-    name: str = ""
+    name: str
     stage: str = "ttir"
     at: Anchor = _END
     args: tuple[str, ...] = ()
@@ -134,27 +134,6 @@ class HookFile:
     stage: str = "ttir"
     reads: tuple[str, ...] = ()
     at: Anchor = _START
-
-
-@dataclass(frozen=True)
-class ElementwiseOp:
-    """A pure elementwise op declared in Python, used in kernels as a plain function.
-
-    `name` is the function's name and `lowering` maps a target glob to MLIR text: one `func.func` over scalars with
-    `arith` and `math` ops, which is inlined on every element. `types` lists the scalar types (`fp32`, …) it is for;
-    operands and result share one.
-    """
-
-    kind: ClassVar[str] = "op"
-    name: str
-    arity: int
-    types: tuple[str, ...]
-    lowering: tuple[tuple[str, str], ...]
-    stage: ClassVar[str] = "ttir"
-    at: ClassVar[Anchor] = _START
-
-
-Definition = Pass | NativePass | BuiltinPass | Replace | Drop | Override | HookFile
 
 
 def plugin_name(definition: Any) -> str:

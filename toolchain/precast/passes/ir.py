@@ -6,11 +6,16 @@ where a pass asks for it. The bindings are reached through the values that come 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from precast.errors import Place
+
 if TYPE_CHECKING:
     from mlir.ir import Block, Module, Operation, Value
+
+_SOURCE_LINE = re.compile(r'"([^"]+\.py)":(\d+):(\d+)')
 
 
 def find_functions(module: Module) -> Iterator[Operation]:
@@ -51,6 +56,12 @@ def parse_attribute(op: Any, text: str) -> Any:
 def parse_type(op: Any, text: str) -> Any:
     """The type that `text` says, in `op`'s context: `i32`, `!tt.ptr<f32>`, `tensor<16xf32>`, …"""
     return parse_attribute(op, text).value
+
+
+def find_place(op: Any) -> Place | None:
+    """The line of Python source that `op` comes from: the innermost that its location names."""
+    found = _SOURCE_LINE.search(str(op.operation.location))
+    return Place(found[1], int(found[2]), int(found[3])) if found else None
 
 
 def append_pointer(module: Module, element: str) -> Value:

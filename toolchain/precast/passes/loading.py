@@ -20,7 +20,6 @@ from precast.errors import Place, PluginError
 from precast.passes.definitions import (
     BuiltinPass,
     Drop,
-    ElementwiseOp,
     HookFile,
     NativePass,
     Override,
@@ -29,6 +28,7 @@ from precast.passes.definitions import (
     plugin_name,
 )
 from precast.passes.digest import digest_files
+from precast.passes.elementwise import ElementwiseOp
 from precast.passes.selection import PassUse
 
 DEFINITION_VALUES = (NativePass, BuiltinPass, Replace, Drop, Override, HookFile, ElementwiseOp)

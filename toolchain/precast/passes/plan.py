@@ -13,7 +13,8 @@ from typing import Any
 
 from precast.artifact import PassRun
 from precast.errors import PassError
-from precast.passes.definitions import BuiltinPass, Drop, ElementwiseOp, NativePass, Override, Pass, Replace
+from precast.passes.definitions import BuiltinPass, Drop, NativePass, Override, Pass, Replace
+from precast.passes.elementwise import ElementwiseOp
 from precast.passes.pipeline import Edit, Step
 from precast.passes.saved import read_pipeline
 from precast.passes.selection import PassUse

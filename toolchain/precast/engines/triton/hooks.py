@@ -20,7 +20,7 @@ from typing import Any
 from triton import knobs
 
 from precast.artifact import PassRun
-from precast.engines.triton.replay import PassFailure, describe_error
+from precast.engines.triton.python_steps import PassFailure, describe_error
 from precast.errors import PluginError
 from precast.passes.loading import execute_file
 from precast.passes.plan import SelectedPass, describe_run

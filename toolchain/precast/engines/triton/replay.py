@@ -6,7 +6,6 @@ pass ran; what ran, what was found, what buffers were asked for. IR is verified 
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,27 +15,17 @@ from typing import Any
 from triton._C import libtriton
 
 from precast.artifact import DeviceBuffer, Finding, PassRun
-from precast.engines import Announce, StageFailure
+from precast.engines import Announce
 from precast.engines.triton.diagnostics import capture_diagnostics
 from precast.engines.triton.pipeline import find_builtin, resolve_arguments
+from precast.engines.triton.python_steps import PassFailure, PythonStep
 from precast.engines.triton.recording import ModuleHandle
-from precast.errors import BugError, Place
+from precast.errors import BugError
 from precast.passes.context import PassContext
-from precast.passes.definitions import Replace
-from precast.passes.findings import record_finding
 from precast.passes.pipeline import Pipeline, Step
 from precast.passes.plan import SelectedPass, describe_run
-from precast.passes.selection import PassUse
 
 SaveText = Callable[[str, str], None]  # a pass's name and the IR that it is about to be given
-
-
-class PassFailure(StageFailure):
-    """An outside pass failed, or left IR that is not valid. `ir` is the text that it was given."""
-
-    def __init__(self, message: str, pass_name: str, ir: str, where: Place | None = None) -> None:
-        super().__init__(message, where, pass_name=pass_name)
-        self.ir = ir
 
 
 @dataclass
@@ -64,11 +53,11 @@ class StageReplay:
         self._check_recording(name, steps)
         run = self.effective.runs[self.position]
         self.position += 1
-        for kind, group in groupby(run.steps, key=lambda step: (step.kind, step.by)[step.kind != "python"]):
+        for runner, group in groupby(run.steps, key=_runner):
             chosen = list(group)
-            if chosen[0].kind == "python":
+            if runner == "python":
                 self._run_python(handle, chosen)
-            elif kind:
+            elif runner == "outside":
                 self._run_outside(handle, name, chosen)
             else:
                 run_steps(handle.module, name, chosen, self.options)
@@ -101,13 +90,8 @@ class StageReplay:
         module = bridge.parse_upstream(text, self.own.stage)
         for step in steps:
             self._begin(step, text)
-            facts = self.make_context(step.by)
-            definition = self._definition(step)
-            try:
-                with module.context, module.operation.location:
-                    finding = record_finding(step.by, definition.run(module, facts))
-            except Exception as error:
-                raise PassFailure(describe_error(error), step.by, text, place_of(error, self._use(step))) from error
+            context = self.make_context(step.by)
+            finding = PythonStep(self.passes[step.by], context, text).run(module)
             before, text = text, bridge.print_upstream(module)
             with capture_diagnostics(forward=False) as diagnostics:
                 problem = _attempt(partial(_exchange, handle, text))
@@ -115,15 +99,8 @@ class StageReplay:
                 reason = diagnostics.first_error() or problem
                 raise PassFailure(f"the IR it left is not valid: {reason}", step.by, before)
             self.findings += [finding] if finding else []
-            self.buffers += facts.buffers
+            self.buffers += context.buffers
             self._end(step)
-
-    def _definition(self, step: Step) -> Any:
-        definition = self.passes[step.by].definition
-        return definition.by if isinstance(definition, Replace) else definition
-
-    def _use(self, step: Step) -> PassUse:
-        return self.passes[step.by].use
 
     def _begin(self, step: Step, text: str) -> None:
         if self.save_ir:
@@ -132,7 +109,14 @@ class StageReplay:
 
     def _end(self, step: Step) -> None:
         self.announce("")
-        self.ran.append(describe_run(self._use(step)))
+        self.ran.append(describe_run(self.passes[step.by].use))
+
+
+def _runner(step: Step) -> str:
+    """Who runs a step: one native manager for Triton's own in a row, one for each outside one, or Python."""
+    if step.kind == "python":
+        return "python"
+    return "outside" if step.by else "own"
 
 
 def run_steps(module: Any, name: str, steps: list[Step], options: Any) -> None:
@@ -174,17 +158,3 @@ def _attempt(action: Callable[[], None]) -> str:
     except (RuntimeError, TypeError) as error:
         return " ".join(str(error).split())
     return ""
-
-
-def describe_error(error: BaseException) -> str:
-    """An exception from a plugin's own code, in a line."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def place_of(error: BaseException, use: PassUse) -> Place | None:
-    """The innermost line of the plugin's own files that the exception came through."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        for file in use.files:
-            if frame.filename.endswith(f"/{file}"):
-                return Place(file, frame.lineno or 1)
-    return None

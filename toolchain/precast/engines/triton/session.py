@@ -15,8 +15,9 @@ from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.engines import Announce, StageFailure
 from precast.engines.triton.hooks import RunningHook, start_hooks
 from precast.engines.triton.pipeline import list_pipeline
+from precast.engines.triton.python_steps import PassFailure, describe_error
 from precast.engines.triton.recording import ModuleHandle, record_backend, unwrap
-from precast.engines.triton.replay import PassFailure, SaveText, StageReplay, describe_error
+from precast.engines.triton.replay import SaveText, StageReplay
 from precast.errors import BugError, PassError
 from precast.passes.context import PassContext
 from precast.passes.loading import load_definition
