@@ -11,16 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from precast.graph.session import Session
-from precast.graph.steps import LIBRARIES, PACKS, UNITS
+from precast.graph.steps import LIBRARIES, PACKS, PLUGINS, SCONSTRUCT, UNITS
 from precast.store import telling_disk_faults
 
 
 def collect_leftovers(session: Session) -> None:
-    """Removes files below the units', packs' and libraries' folders that no step makes, and their records."""
+    """Removes files below the folders of units, packs, libraries and probes that no step makes, and their records."""
     if not session.request.everything:
         return
     steps = session.steps.all
-    session.index.forget(set(session.index.steps) - {step.name for step in steps})
+    session.index.forget(set(session.index.steps) - {step.name for step in steps} - {SCONSTRUCT})
     folders = {step.planned.folder for step in session.steps.units}
     files = {path for step in steps for path in step.outputs}
     for path in _leftovers(session.folder, folders, files):
@@ -34,7 +34,7 @@ def _leftovers(root: Path, folders: set[str], files: set[str]) -> Iterator[Path]
         for unit in _children(target):
             if unit.relative_to(root).as_posix() not in folders:
                 yield unit
-    for folder in (root / PACKS, root / LIBRARIES):
+    for folder in (root / PACKS, root / LIBRARIES, root / PLUGINS):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.relative_to(root).as_posix() not in files:
                 yield path

@@ -13,12 +13,10 @@ from precast.errors import BuildFailed, ToolError
 from precast.graph.lock import locked
 from precast.graph.reporting import Reporter, Summary
 from precast.graph.session import Request, Session
-from precast.graph.steps import BUILD
+from precast.graph.steps import BUILD, SCONSTRUCT
 from precast.project import read_project
 from precast.store import telling_disk_faults
 from precast.worker.executor import Executor
-
-SCONSTRUCT = "SConstruct"
 
 
 def build(folder: Path, request: Request, reporter: Reporter, *, keep_going: bool = False) -> Summary:
@@ -27,7 +25,7 @@ def build(folder: Path, request: Request, reporter: Reporter, *, keep_going: boo
     with locked(project.folder / BUILD):
         session = Session(project, request, reporter, _start_pool)
         try:
-            if session.find_stale():
+            if session.build_script_moved() or session.find_stale():
                 _run_graph(session, keep_going)
             summary = session.finish()
         finally:
@@ -47,7 +45,7 @@ def _run_graph(session: Session, keep_going: bool) -> None:
     """Has SCons build the release; what SCons and the C compiler print goes to standard error."""
     from precast.graph import scons_surface
 
-    scons_surface.install_session(session, aloud=False)
+    scons_surface.install_session(session)
     arguments = ["-Q", "-s", f"-j{session.request.jobs}", "-C", str(session.folder)]
     arguments += ["-k"] if keep_going else []
     if not (session.folder / SCONSTRUCT).exists():

@@ -17,13 +17,20 @@ from precast.codec import from_json
 from precast.errors import PrecastError
 from precast.graph.collect import collect_leftovers
 from precast.graph.session import Session
-from precast.graph.steps import GENERATED, LAUNCHERS, ImagesStep, Step, UnitStep, facts_path, image_path
+from precast.graph.steps import GENERATED, LAUNCHERS, ImagesStep, ProbeStep, Step, UnitStep, facts_path, image_path
 from precast.launch.formats import write_pack
+from precast.passes.registry import run_probe
 from precast.plan import PlannedUnit
 from precast.release.contents import BuiltImages, ReleaseParts, compose_release
 from precast.release.folder import CURRENT, POINTER, place_release
 from precast.release.manifest import MANIFEST
 from precast.store import digest_bytes, write_file
+
+
+def make_probe(session: Session, step: ProbeStep) -> None:
+    """Has a child process describe one plugin module."""
+    run_probe(step.origin, session.folder, session.folder / step.outputs[0])
+    session.record(step, {}, step.outputs)
 
 
 def make_unit(session: Session, step: UnitStep) -> None:

@@ -13,9 +13,13 @@ from typing import Any, ClassVar
 
 import SCons.Action
 import SCons.Errors
+import SCons.Node
+import SCons.Node.FS
 import SCons.SConsign
 import SCons.Script
 import SCons.Script.Main
+import SCons.Taskmaster
+import SCons.Taskmaster.Job
 
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
@@ -41,7 +45,6 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
     """A task that tells the session when its step starts, ends and fails; a step that is fresh is passed over."""
 
     session: ClassVar[Session]
-    aloud: ClassVar[bool]  # whether failures are printed here, by nobody else
 
     def execute(self) -> None:
         step = self.session.step_of(path_of(self.targets[0]))
@@ -62,7 +65,7 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
             super().failed()
             return
         self.session.fail(step.name if step else path, error)
-        if self.aloud:
+        if self.session.aloud:
             sys.stderr.write(format_error(error) + "\n")
         self.exception = (build_error, build_error, None)
         self.do_failed(build_error.exitstatus)
@@ -84,9 +87,9 @@ def path_of(node: Any) -> str:
     return str(node.get_internal_path())
 
 
-def install_session(session: Session, *, aloud: bool) -> None:
+def install_session(session: Session) -> None:
     """Has SCons run its tasks for `session`. SCons keeps one task class for the process, so there is one session."""
-    SCons.Script.Main.BuildTask = type("SessionTask", (StepTask,), {"session": session, "aloud": aloud})
+    SCons.Script.Main.BuildTask = type("SessionTask", (StepTask,), {"session": session})
 
 
 def installed_session() -> Session | None:
@@ -122,6 +125,33 @@ def open_signatures(env: Any, file: Path) -> None:
         SCons.SConsign.Get_DataBase(env.fs.Top)
     except Exception:  # whatever a pickle of random bytes raises
         Path(f"{file}.dblite").unlink(missing_ok=True)
+
+
+def build_now(env: Any, nodes: list[Any]) -> bool:
+    """Builds nodes while the SConstruct is still being read, as SCons does for configure checks; whether it could."""
+    task_class = SCons.Script.Main.BuildTask
+    task_class.options = SCons.Script.Main.OptionsParser.values
+    before = env.fs.getcwd()
+    env.fs.chdir(env.fs.Top, change_os_dir=True)
+    try:
+        taskmaster = SCons.Taskmaster.Taskmaster(nodes, task_class)
+        SCons.Taskmaster.Job.Jobs(1, taskmaster).run()
+    finally:
+        env.fs.chdir(before, change_os_dir=True)
+    return all(node.get_state() in (SCons.Node.executed, SCons.Node.up_to_date) for node in nodes)
+
+
+def leaves_of(nodes: list[Any]) -> set[str]:
+    """The files that nobody makes from which `nodes` are made, headers and tools included."""
+    leaves, seen, waiting = set(), set(nodes), list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if not node.has_builder() and isinstance(node, SCons.Node.FS.File):
+            leaves.add(path_of(node))
+        children = [child for child in node.all_children() if child not in seen]
+        seen.update(children)
+        waiting += children
+    return leaves
 
 
 def run_scons(arguments: list[str]) -> int:

@@ -17,8 +17,9 @@ from pathlib import Path
 from precast.errors import PrecastError
 from precast.graph.index import Index, StepRecord
 from precast.graph.reporting import Reporter, Summary
-from precast.graph.steps import GENERATED, INDEX_FILE, Step, Steps, UnitStep, plan_steps
+from precast.graph.steps import BUILD, GENERATED, INDEX_FILE, SCONSTRUCT, Step, Steps, UnitStep, plan_steps
 from precast.graph.toolchain import digest_toolchain
+from precast.passes.registry import Origin, find_origins, read_probe
 from precast.plan import Plan, plan_project
 from precast.project import Project
 from precast.release.folder import POINTER, read_pointer
@@ -42,14 +43,22 @@ class Session:
     """State of one build, from the first question to the summary. Its public parts may be used from task threads."""
 
     def __init__(
-        self, project: Project, request: Request, reporter: Reporter, start_executor: Callable[[int], Executor]
+        self,
+        project: Project,
+        request: Request,
+        reporter: Reporter,
+        start_executor: Callable[[int], Executor],
+        *,
+        aloud: bool = False,
     ) -> None:
+        """`aloud`: nobody reads `failures` afterwards, so the graph prints them when they happen."""
         self.project = project
         self.request = request
         self.folder: Path = project.folder
         self.index = Index(self.folder / INDEX_FILE, self.folder)
+        self.aloud = aloud
         self.failures: list[PrecastError] = []
-        self.fault: BaseException | None = None  # a fault of ours that ended a step
+        self.fault: BaseException | None = None  # what ended the build itself: a fault of ours, or a plan's error
         self._reporter = reporter
         self._start_executor = start_executor
         self._executor: Executor | None = None
@@ -63,8 +72,30 @@ class Session:
 
     @cached_property
     def steps(self) -> Steps:
+        """The steps of the plan. Planning has made the probes that were not fresh, so these are recorded here."""
+        units = self.plan.units
+        probes = [(origin, self._files_of(origin)) for origin in find_origins(self.folder)]
         toolchain = digest_toolchain(self.index.digest)
-        return plan_steps(self.project.name, self.project.version, self.plan.units, toolchain)
+        steps = plan_steps(self.project.name, self.project.version, units, probes, toolchain)
+        for probe in steps.probes:
+            if not self.is_fresh(probe):
+                self.record(probe, {}, probe.outputs)
+        return steps
+
+    def _files_of(self, origin: Origin) -> tuple[str, ...]:
+        return tuple(seen.path for seen in read_probe(origin, self.folder, self.folder / BUILD).files)
+
+    def build_script_moved(self) -> bool:
+        """Whether the SConstruct, or what it builds for plugins, is not as it was: then SCons must look first."""
+        if not (self.folder / SCONSTRUCT).exists():
+            return False
+        record = self.index.step(SCONSTRUCT)
+        return record is None or not self.index.is_fresh(SCONSTRUCT, record.key)
+
+    def record_build_script(self, sources: Iterable[str], made: Iterable[str]) -> None:
+        """Keeps what plugins that the SConstruct builds are made of."""
+        if (self.folder / SCONSTRUCT).exists():
+            self.index.record(SCONSTRUCT, "", self.index.digests([SCONSTRUCT, *sources]), made)
 
     @cached_property
     def _step_by_output(self) -> Mapping[str, Step]:
@@ -105,6 +136,13 @@ class Session:
                 stale[step.name] = step
                 made_anew.update(step.outputs)
         return tuple(stale.values())
+
+    @property
+    def declared_units(self) -> tuple[UnitStep, ...]:
+        """The units that the graph must know: all for plain `scons`, which may be asked for any; else the stale."""
+        if self.aloud:
+            return self.steps.units
+        return tuple(step for step in self.find_stale() if isinstance(step, UnitStep))
 
     def begin(self, stale: Iterable[Step]) -> None:
         """Tells the reporter what is ahead, and what the plan has to say."""

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from precast.launch.formats.interface import describe_interface, interface_digest
 from precast.launch.formats.values import LAUNCH_ABI, SCHEMA, ReleaseInterface
+from precast.passes.registry import Origin
 from precast.plan import PlannedUnit
 from precast.target import Backend, Target
 
@@ -28,6 +29,7 @@ OBJECTS = f"{BUILD}/objects"
 LIBRARIES = f"{BUILD}/lib"
 SIGNATURES = f"{BUILD}/sconsign"
 GENERATED = "generated"
+SCONSTRUCT = "SConstruct"
 
 Digest = Callable[[str], str | None]
 
@@ -56,6 +58,13 @@ class Step:
 
 
 @dataclass(frozen=True)
+class ProbeStep(Step):
+    """Describes one plugin module, in a child process."""
+
+    origin: Origin
+
+
+@dataclass(frozen=True)
 class UnitStep(Step):
     """Compiles one unit."""
 
@@ -75,6 +84,7 @@ class ImagesStep(Step):
 class Steps:
     """All steps of one build."""
 
+    probes: tuple[ProbeStep, ...]
     units: tuple[UnitStep, ...]
     packs: tuple[ImagesStep, ...]
     cpu_libraries: tuple[ImagesStep, ...]
@@ -86,7 +96,8 @@ class Steps:
     @cached_property
     def all(self) -> tuple[Step, ...]:
         """Every step, each after those that feed it."""
-        return (*self.units, *self.packs, *self.cpu_libraries, self.launchers, self.library, self.release)
+        last = (self.launchers, self.library, self.release)
+        return (*self.probes, *self.units, *self.packs, *self.cpu_libraries, *last)
 
 
 def image_path(planned: PlannedUnit) -> str:
@@ -98,10 +109,17 @@ def facts_path(planned: PlannedUnit) -> str:
     return f"{planned.folder}/facts.json"
 
 
-def plan_steps(name: str, version: str, units: Sequence[PlannedUnit], toolchain: str) -> Steps:
+def plan_steps(
+    name: str,
+    version: str,
+    units: Sequence[PlannedUnit],
+    probes: Sequence[tuple[Origin, tuple[str, ...]]],
+    toolchain: str,
+) -> Steps:
     """The steps that turn `units` into a release of the project `name`, `version`.
 
-    `toolchain` is the digest of the code that makes packs, launchers and releases.
+    `probes` are the plugin modules with the files that decide what each says; `toolchain` is the digest of the code
+    that makes packs, launchers and releases.
     """
     interface = describe_interface(name, [each.unit for each in units])
     packs = tuple(_plan_pack(*group, members) for group, members in _group_for_packs(units).items())
@@ -120,8 +138,19 @@ def plan_steps(name: str, version: str, units: Sequence[PlannedUnit], toolchain:
         (f"{GENERATED}/{name}/release.json",),
     )
     return Steps(
-        tuple(_plan_unit(each) for each in units), packs, cpu_libraries, launchers, library, release, interface
+        tuple(_plan_probe(origin, files) for origin, files in probes),
+        tuple(_plan_unit(each) for each in units),
+        packs,
+        cpu_libraries,
+        launchers,
+        library,
+        release,
+        interface,
     )
+
+
+def _plan_probe(origin: Origin, files: tuple[str, ...]) -> ProbeStep:
+    return ProbeStep(f"probe {origin.name}", origin.owner, files, (f"{PLUGINS}/{origin.probe_file}",), origin)
 
 
 def _plan_unit(planned: PlannedUnit) -> UnitStep:

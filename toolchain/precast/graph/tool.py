@@ -21,14 +21,16 @@ import SCons.Script
 import SCons.Util
 
 from precast.diagnostic import format_error
-from precast.errors import PrecastError
+from precast.errors import PrecastError, ToolError
 from precast.graph import making
 from precast.graph.lock import locked
 from precast.graph.reporting import choose_reporter
 from precast.graph.scons_surface import (
     StepAction,
+    build_now,
     install_session,
     installed_session,
+    leaves_of,
     make_decider,
     open_signatures,
     path_of,
@@ -52,15 +54,32 @@ def generate(env: Any) -> None:
     env.AddMethod(_declare_project, "Precast")
 
 
-def _declare_project(env: Any) -> Any:
-    """Declares the graph and makes the release what `scons` builds; returns the release's node."""
+def _declare_project(env: Any, plugins: Any = ()) -> Any:
+    """Declares the graph and makes the release what `scons` builds; returns the release's node.
+
+    `plugins` are nodes of native plugin libraries that this SConstruct builds. What passes a unit gets is known only
+    when they are there, so they are built at once.
+    """
+    session = None
     try:
         session = installed_session() or _open_session(env)
-        stale = session.find_stale()
-        session.begin(stale)
-        return declare_graph(env, session, stale)
+        env = env.Clone()
+        env.SetOption("max_drift", -1)  # SCons never trusts whole-second times
+        open_signatures(env, session.folder / SIGNATURES)
+        _build_plugins(env, session, SCons.Util.flatten(plugins))
+        session.begin(session.find_stale())
+        return declare_graph(env, session)
     except PrecastError as error:
-        raise SCons.Errors.UserError(format_error(error)) from error
+        if session is None or session.aloud:
+            raise SCons.Errors.UserError(format_error(error)) from error
+        session.fault = error
+        raise SystemExit(1) from error
+
+
+def _build_plugins(env: Any, session: Session, plugins: list[Any]) -> None:
+    if plugins and not build_now(env, plugins):
+        raise ToolError("a plugin library was not built", hint="what the compiler said stands above")
+    session.record_build_script(leaves_of(plugins), map(path_of, plugins))
 
 
 def _open_session(env: Any) -> Session:
@@ -76,22 +95,21 @@ def _open_session(env: Any) -> Session:
         jobs=env.GetOption("num_jobs"),
     )
     reporter = choose_reporter(sys.stdout, options.get("progress", ""))
-    session = Session(read_project(folder), request, reporter, WorkerPool)
+    session = Session(read_project(folder), request, reporter, WorkerPool, aloud=True)
     stack.callback(session.close)
     stack.callback(session.finish)
     atexit.register(stack.close)
-    install_session(session, aloud=True)
+    install_session(session)
     return session
 
 
-def declare_graph(env: Any, session: Session, stale: Iterable[Step]) -> Any:
-    """All nodes of the session's steps. Images that are fresh are plain files to what uses them."""
-    env = env.Clone()
+def declare_graph(env: Any, session: Session) -> Any:
+    """All nodes of the session's steps. A unit that need not be asked about is a plain file to what uses it."""
     env.Decider(make_decider(session))
-    env.SetOption("max_drift", -1)  # SCons never trusts whole-second times
-    open_signatures(env, session.folder / SIGNATURES)
     steps = session.steps
-    for unit in steps.units:
+    for probe in steps.probes:
+        _declare(env, probe, partial(making.make_probe, session, probe))
+    for unit in session.declared_units:
         _declare_unit(env, session, unit)
     for pack in steps.packs:
         _declare(env, pack, partial(making.make_pack, session, pack))
@@ -115,7 +133,10 @@ def _declare(env: Any, step: Step, make: Callable[[], object], sources: Iterable
 
 
 def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
-    _declare(env, step, lambda: making.make_unit(session, step), step.planned.inputs)
+    nodes = _declare(env, step, partial(making.make_unit, session, step), step.planned.inputs)
+    probes = {probe.origin.name: probe.outputs[0] for probe in session.steps.probes}
+    used = {probes[each.origin] for each in step.planned.passes if each.origin in probes}
+    env.Depends(nodes, [f"#{path}" for path in sorted(used)])
 
 
 def _declare_cpu_library(env: Any, session: Session, step: ImagesStep) -> None:
