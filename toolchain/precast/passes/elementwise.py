@@ -65,3 +65,9 @@ class ElementwiseOp:
             if target.matches(pattern):
                 return text.replace("{type}", MLIR_TYPES[scalar])
         raise PassError(f"op `{self.name}` has no lowering for target `{target}`")
+
+
+def find_unlowered(text: str) -> str:
+    """The name of an op whose call is still in ttir `text`, or ""."""
+    _, found, rest = text.partition(f'symbol = "{SYMBOL_PREFIX}')
+    return rest.partition('"')[0].rpartition(".")[0] if found else ""

@@ -145,7 +145,7 @@ class TritonEngine:
             if session is None:
                 outcome = StageOutcome(v3_9.stage_functions(backend, options, gluon=gluon)[stage](value, metadata))
             else:
-                outcome = _run_passes(session, stage, value, metadata, announce)
+                outcome = session.run(stage, value, metadata, announce)
         carry = {name: metadata[name] for name in CARRIED if name in metadata}
         if stage == "cubin":
             carry |= parse_assembler_log(log.getvalue())
@@ -166,16 +166,6 @@ class TritonEngine:
                 for stage in job.unit.stages[: job.unit.stages.index(failed) + 1]:
                     output = self._run(job, stage, output, lambda *_: None, locations=True)
             return place_in_diagnostics(errors.read(), Path(job.project))
-
-
-def _run_passes(
-    session: PassSession, stage: str, value: Any, metadata: dict[str, Any], announce: Announce
-) -> StageOutcome:
-    """Runs a stage with outside passes; each is announced with the text that it is about to be given."""
-    given = {"": ""}
-    return session.run(
-        stage, value, metadata, lambda name, _="": announce(name, given.get(name, "")), given.__setitem__
-    )
 
 
 def _as_bytes(made: Any, locations: bool) -> bytes:

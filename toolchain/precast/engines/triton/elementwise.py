@@ -11,7 +11,7 @@ from typing import Any
 from mlir import ir
 
 from precast.errors import PassError
-from precast.passes.elementwise import SYMBOL_PREFIX, ElementwiseOp
+from precast.passes.elementwise import ElementwiseOp
 from precast.passes.ir import walk
 from precast.target import Target
 
@@ -77,9 +77,3 @@ def _shaped(scalar: Any, shape: Any) -> Any:
     if not isinstance(shape, ir.RankedTensorType):
         return scalar
     return ir.RankedTensorType.get(shape.shape, scalar, shape.encoding)
-
-
-def find_unlowered(text: str) -> str:
-    """The name of an op whose call is still in ttir `text`, or ""."""
-    _, found, rest = text.partition(f'symbol = "{SYMBOL_PREFIX}')
-    return rest.partition('"')[0].rpartition(".")[0] if found else ""

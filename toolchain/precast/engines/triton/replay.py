@@ -16,7 +16,7 @@ from triton._C import libtriton
 
 from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.engines import Announce
-from precast.engines.triton.diagnostics import capture_diagnostics
+from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.pipeline import find_builtin, resolve_arguments
 from precast.engines.triton.python_steps import PassFailure, PythonStep
 from precast.engines.triton.recording import ModuleHandle
@@ -24,8 +24,6 @@ from precast.errors import BugError
 from precast.passes.context import PassContext
 from precast.passes.pipeline import Pipeline, Step
 from precast.passes.plan import SelectedPass, describe_run
-
-SaveText = Callable[[str, str], None]  # a pass's name and the IR that it is about to be given
 
 
 @dataclass
@@ -38,7 +36,6 @@ class StageReplay:
     passes: Mapping[str, SelectedPass]
     make_context: Callable[[str], PassContext]
     announce: Announce
-    save_ir: SaveText | None = None
     ran: list[PassRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     buffers: list[DeviceBuffer] = field(default_factory=list)
@@ -73,13 +70,14 @@ class StageReplay:
     def _run_outside(self, handle: ModuleHandle, name: str, steps: list[Step]) -> None:
         for step in steps:
             before = str(handle.module)
-            self._begin(step, before)
-            with capture_diagnostics() as diagnostics:
+            self.announce(step.by, before)
+            with capture_errors() as errors:
                 problem = _attempt(partial(run_steps, handle.module, name, [step], self.options))
                 if not problem and not handle.module.verify():
                     problem = "it left IR that is not valid"
+                reason = first_error(errors.read()) or problem
             if problem:
-                raise PassFailure(diagnostics.first_error() or problem, step.by, before)
+                raise PassFailure(reason, step.by, before)
             self._end(step)
 
     def _run_python(self, handle: ModuleHandle, steps: list[Step]) -> None:
@@ -89,23 +87,18 @@ class StageReplay:
         text = bridge.print_generic(handle.module)
         module = bridge.parse_upstream(text, self.own.stage)
         for step in steps:
-            self._begin(step, text)
+            self.announce(step.by, text)
             context = self.make_context(step.by)
             finding = PythonStep(self.passes[step.by], context, text).run(module)
             before, text = text, bridge.print_upstream(module)
-            with capture_diagnostics(forward=False) as diagnostics:
+            with capture_errors() as errors:
                 problem = _attempt(partial(_exchange, handle, text))
+                reason = first_error(errors.read()) or problem
             if problem:
-                reason = diagnostics.first_error() or problem
                 raise PassFailure(f"the IR it left is not valid: {reason}", step.by, before)
             self.findings += [finding] if finding else []
             self.buffers += context.buffers
             self._end(step)
-
-    def _begin(self, step: Step, text: str) -> None:
-        if self.save_ir:
-            self.save_ir(step.by, text)
-        self.announce(step.by)
 
     def _end(self, step: Step) -> None:
         self.announce("")

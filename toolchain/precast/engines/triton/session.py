@@ -17,9 +17,10 @@ from precast.engines.triton.hooks import RunningHook, start_hooks
 from precast.engines.triton.pipeline import list_pipeline
 from precast.engines.triton.python_steps import PassFailure, describe_error
 from precast.engines.triton.recording import ModuleHandle, record_backend, unwrap
-from precast.engines.triton.replay import SaveText, StageReplay
+from precast.engines.triton.replay import StageReplay
 from precast.errors import BugError, PassError
 from precast.passes.context import PassContext
+from precast.passes.elementwise import find_unlowered
 from precast.passes.loading import load_definition
 from precast.passes.pipeline import Pipeline, Step, edit_pipeline, render_pipeline
 from precast.passes.plan import SelectedPass, describe_run, plan_edits
@@ -94,19 +95,11 @@ class PassSession:
                 lines.append(f"{use.name} {use.kind} {use.anchor} {dict(use.options)} {use.digest}")
         return "\n".join(lines)
 
-    def run(
-        self,
-        stage: str,
-        module: Any,
-        metadata: dict[str, Any],
-        announce: Announce,
-        save_ir: SaveText | None = None,
-    ) -> StageOutcome:
+    def run(self, stage: str, module: Any, metadata: dict[str, Any], announce: Announce) -> StageOutcome:
         """Runs `stage` on what the stage before it made; Triton writes into `metadata`.
 
-        `announce` is called with an outside pass's name before it runs and with "" after it; `save_ir` with the name
-        and the IR that the pass is about to be given. `PassFailure` names the outside pass that failed; what Triton's
-        own steps raise goes through unchanged.
+        `announce` is called with an outside pass's name and the IR that it is about to be given, and with "" after it.
+        `PassFailure` names the outside pass that failed; what Triton's own steps raise goes through unchanged.
         """
         own = self._own(stage)
         replay = StageReplay(
@@ -116,7 +109,6 @@ class PassSession:
             {each.use.name: each for each in self._passes},
             lambda name: self._context(stage, name),
             announce,
-            save_ir,
         )
         self._relay.current = replay
         try:
@@ -125,6 +117,8 @@ class PassSession:
             self._relay.current = None
         runs = (*hooked, *self._standing(stage, "override", "drop"), *replay.ran)
         self._check_all_ran(stage, runs)
+        if stage == "ttir":
+            _check_lowered(made)
         return StageOutcome(made, runs, tuple(replay.findings), tuple(replay.buffers))
 
     def _own(self, stage: str) -> Pipeline:
@@ -168,6 +162,16 @@ class PassSession:
         options = {name: value for name, value in vars(self._options).items() if not name.startswith("_")}
         return PassContext(
             facts.unit, facts.kernel, facts.target, stage, pass_name, options=options, constants=facts.constants
+        )
+
+
+def _check_lowered(module: Any) -> None:
+    """An elementwise op that nobody lowered would be a missing symbol three stages later."""
+    name = find_unlowered(module.str_nodebug())
+    if name:
+        raise PassError(
+            f"the kernel calls op `{name}`, which is not selected for it",
+            hint=f'select it in pyproject.toml: [[tool.precast.pass]] use = "{name}"',
         )
 
 

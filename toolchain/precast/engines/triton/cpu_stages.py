@@ -1,0 +1,130 @@
+"""The CPU engine's stages with Python passes around them: before and after `loops`, and before `llir`.
+
+In: the text of the stage before, the engine's own lowering as a function of text, the unit's passes. Out: the text
+that the lowering and the passes leave, and what they did. IR before `loops` is ttir, checked by libtriton; IR after it
+is of the upstream dialects, checked by the bindings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from triton._C import libtriton
+
+from precast.artifact import DeviceBuffer, Finding, PassRun
+from precast.engines import Announce
+from precast.engines.triton.capture import capture_errors, first_error
+from precast.engines.triton.python_steps import PassFailure, PythonStep
+from precast.engines.triton.session import StageOutcome, UnitFacts
+from precast.errors import PassError
+from precast.passes.context import PassContext
+from precast.passes.pipeline import Pipeline, Run, Step, edit_pipeline, render_pipeline
+from precast.passes.plan import SelectedPass, describe_run, plan_edits
+
+LOWERINGS = {"loops": "cpu.lower_ttir", "llir": "cpu.lower_loops"}
+
+
+def cpu_pipeline(stage: str, passes: Sequence[SelectedPass], facts: UnitFacts) -> Pipeline:
+    """The effective pipeline of a CPU stage: the engine's lowering is one step of it.
+
+    `PassError` for an anchor that is absent, and for anything but a Python pass.
+    """
+    runs = (Run(stage, (Step(LOWERINGS[stage]),)),) if stage in LOWERINGS else ()
+    edited = edit_pipeline(Pipeline(stage, runs), plan_edits(passes, stage, facts.project), str(facts.target))
+    steps = edited.steps
+    lowered = [step.op for step in steps].index(LOWERINGS[stage]) if runs else 0
+    for position, step in enumerate(steps):
+        if step.by and step.kind != "python":
+            raise PassError(f"pass `{step.by}` is {step.kind}; stage `{stage}` of {facts.target} takes Python passes")
+        if step.by and stage == "llir" and position > lowered:
+            raise PassError(f"pass `{step.by}` stands after `{step.op}`, where {facts.target} has LLVM IR, not MLIR")
+    return edited
+
+
+def cpu_key_material(stage: str, passes: Sequence[SelectedPass], facts: UnitFacts) -> str:
+    """The part of a CPU stage's key that is about passes."""
+    uses = [each.use for each in passes if each.use.stage == stage]
+    lines = [f"{use.name} {use.kind} {use.anchor} {dict(use.options)} {use.digest}" for use in uses]
+    return "\n".join([render_pipeline(cpu_pipeline(stage, passes, facts)), *lines])
+
+
+def run_cpu_stage(
+    stage: str,
+    text: str,
+    lower: Callable[[str], str],
+    passes: Sequence[SelectedPass],
+    facts: UnitFacts,
+    announce: Announce,
+) -> StageOutcome:
+    """Runs `lower` on `text` with the passes of `stage` around it. `PassFailure` names the pass that failed."""
+    steps = cpu_pipeline(stage, passes, facts).steps
+    position = [step.op for step in steps].index(LOWERINGS[stage])
+    runner = _TextRunner(stage, {each.use.name: each for each in passes}, facts, announce)
+    text = runner.run(steps[:position], text, is_triton=stage == "loops")
+    text = runner.run(steps[position + 1 :], lower(text), is_triton=False)
+    return StageOutcome(text, tuple(runner.ran), tuple(runner.findings), tuple(runner.buffers))
+
+
+@dataclass
+class _TextRunner:
+    """Runs Python passes on a module's text and keeps what they did."""
+
+    stage: str
+    passes: dict[str, SelectedPass]
+    facts: UnitFacts
+    announce: Announce
+    ran: list[PassRun] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    buffers: list[DeviceBuffer] = field(default_factory=list)
+
+    def run(self, steps: Sequence[Step], text: str, *, is_triton: bool) -> str:
+        if not steps:
+            return text
+        from precast.engines.triton import bridge
+
+        checked: Any = None
+        if is_triton:
+            triton_context = libtriton.ir.context()
+            libtriton.ir.load_dialects(triton_context)
+            text = bridge.print_generic(bridge.parse_triton(text, triton_context))
+        module = bridge.parse_upstream(text, self.stage)
+        for step in steps:
+            before = text
+            self.announce(step.by, before)
+            text = self._run_one(step, module, before)
+            if is_triton:
+                check = partial(bridge.parse_triton, text, triton_context)
+                checked = _checked(check, step.by, before)
+            self.announce("")
+        return str(checked) if is_triton else text
+
+    def _run_one(self, step: Step, module: Any, before: str) -> str:
+        from mlir.ir import MLIRError
+
+        from precast.engines.triton import bridge
+
+        selected = self.passes[step.by]
+        context = PassContext(
+            self.facts.unit, self.facts.kernel, self.facts.target, self.stage, step.by, constants=self.facts.constants
+        )
+        finding = PythonStep(selected, context, before).run(module)
+        try:
+            module.operation.verify()
+        except MLIRError as error:
+            raise PassFailure(f"the IR it left is not valid: {error}", step.by, before) from None
+        self.findings += [finding] if finding else []
+        self.buffers += context.buffers
+        self.ran.append(describe_run(selected.use))
+        return bridge.print_upstream(module)
+
+
+def _checked(parse: Callable[[], Any], name: str, before: str) -> Any:
+    with capture_errors() as errors:
+        try:
+            return parse()
+        except RuntimeError as error:
+            reason = first_error(errors.read()) or str(error)
+    raise PassFailure(f"the IR it left is not valid: {reason}", name, before)
