@@ -10,11 +10,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class TensorDescriptor:
-    """How one host tensor descriptor argument reaches the kernel.
+    """How one host tensor descriptor argument reaches the kernel, as Triton 3.9 expands it.
 
-    On sm_90 and later with a shared layout it is a 128-byte TMA map of `block_shape` elements (`swizzle` and
-    `element_type` are CUtensorMap's enumerators) followed by shape and strides; elsewhere (`tma` false) it is
-    expanded to base pointer, shape (i32 each), strides (i64 each) and the padding flag.
+    With `tma` (sm_90 and later): a 128-byte CUtensorMap, 64-byte aligned, then the shape (i32 each) and the strides
+    (i64 each, in elements). The map is tiled, of `len(block_shape)` dimensions with the last dimension first:
+    data type `element_type` and `swizzle` are the driver's enumerators, the box is `block_shape` (it can be smaller
+    than the type's block), element strides 1, no interleave, L2 promotion 128 bytes, strides in bytes are
+    `element_bytes` times the element strides; the fill is NaN-request-zero-FMA where the caller asks for NaN padding,
+    else none. `fp4_padded`: the map's last dimension is twice the shape's. A caller's wish to round f32 to tf32
+    replaces the data type by 11. Without `tma`: the base pointer, shape (i64 each), strides (i64 each), NaN padding
+    (i1), round-to-tf32 (i1), and again shape (i32 each) and strides (i64 each).
     """
 
     argument: str

@@ -1,8 +1,10 @@
 """A stage in a process of its own whose memory always lies at the same addresses.
 
-In: a job, a stage and its input. Out: what the engine made of it, and whether addresses were really fixed. For the
-stages whose result depends on the order of pointers: the process does the same work from its first instruction, so
-that its heap grows the same way each time. `python -m precast.worker.fixed` is that process.
+In: a job, a stage and its input. Out: what the engine made of it, and whether addresses were really fixed. For stages
+whose result depends on the order of pointers, three things make them the same from run to run and place to place:
+address randomisation is off; the stage runs in a fresh thread, whose heap starts empty; and the allocator's cache of
+freed blocks, through which blocks of the main heap would come into it, is off. What the process did before (paths,
+environment, bytecode files) then no longer shows. `python -m precast.worker.fixed` is that process.
 """
 
 from __future__ import annotations
@@ -12,18 +14,21 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.codec import from_json, to_json
 from precast.engines import StageFailure, StageOutput
 from precast.job import Job
+from precast.worker.lifeline import die_with_parent
 from precast.worker.messages import Failure, Request
 
 ADDR_NO_RANDOMIZE = 0x0040000
 QUERY = 0xFFFFFFFF
 MARK = "PRECAST_FIXED_ADDRESSES"  # set once the process has tried, so that a refusal does not repeat
+TUNABLES = "glibc.malloc.tcache_count=0"
 
 
 @dataclass(frozen=True)
@@ -41,11 +46,11 @@ def run_fixed(job: Job, stage: str, source: StageOutput) -> tuple[StageOutput, b
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "source").write_bytes(source.data)
-        (folder / "request.json").write_text(to_json(Request(_without_places(job), stage, "source", source.carry)))
-        command = [sys.executable, "-m", "precast.worker.fixed"]
+        (folder / "request.json").write_text(to_json(Request(job, stage, "source", source.carry)))
+        command = [sys.executable, "-m", "precast.worker.fixed", str(os.getpid())]
         finished = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, check=False)
         if finished.returncode != 0 or not (folder / "answer.json").exists():
-            raise StageFailure(f"the compiler's own process for this stage ended with {finished.returncode}")
+            raise StageFailure(f"the process that this stage needs for itself ended with code {finished.returncode}")
         answer = from_json((folder / "answer.json").read_bytes(), _Answer)
         if answer.failure is not None:
             failed = answer.failure
@@ -54,40 +59,38 @@ def run_fixed(job: Job, stage: str, source: StageOutput) -> tuple[StageOutput, b
         return StageOutput(data, answer.carry, answer.passes, answer.findings, answer.buffers), answer.fixed
 
 
-def _without_places(job: Job) -> Job:
-    """The job without this machine's paths, whose lengths would move the heap; passes need theirs."""
-    if job.passes:
-        return job
-    return replace(job, project="/", python_path=(), store="", output="")
+def has_fixed_addresses() -> bool:
+    """Whether this process runs without address randomisation."""
+    current = ctypes.CDLL(None).personality(QUERY)
+    return bool(current != -1 and current & ADDR_NO_RANDOMIZE)
 
 
-def fix_addresses() -> bool:
-    """Starts this program anew without address randomisation; returns, in that process, whether it is off."""
+def fix_addresses() -> None:
+    """Starts this program anew without address randomisation, unless it has tried before or the machine refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     current = libc.personality(QUERY)
-    if current != -1 and current & ADDR_NO_RANDOMIZE:
-        return True
-    if MARK in os.environ or current == -1:
-        return False
-    os.environ[MARK] = "1"
-    if libc.personality(current | ADDR_NO_RANDOMIZE) == -1:
-        return False
-    os.execv(sys.executable, [sys.executable, "-m", "precast.worker.fixed"])
+    if MARK in os.environ or current == -1 or libc.personality(current | ADDR_NO_RANDOMIZE) == -1:
+        return
+    os.environ |= {MARK: "1", "GLIBC_TUNABLES": TUNABLES}
+    os.execv(sys.executable, [sys.executable, "-m", "precast.worker.fixed", *sys.argv[1:]])
 
 
 def ignore_passes(name: str, text: str = "") -> None:
     """Nobody hears of passes from here: the failure itself names its pass."""
 
 
-def main() -> None:
-    """Answers the request in the working directory."""
-    fixed = fix_addresses()
+def answer_request() -> None:
+    """Answers the request in the working directory: everything is made ready first, the stage gets its own thread."""
     from precast.engines.registry import open_engine  # after the addresses are settled
 
     request = from_json(Path("request.json").read_bytes(), Request)
     source = StageOutput(Path(request.source).read_bytes(), request.carry)
+    fixed = has_fixed_addresses()
     try:
-        output = open_engine(request.job).run_stage(request.job, request.stage, source, ignore_passes)
+        engine = open_engine(request.job)
+        engine.stage_key(request.job, request.stage, source)
+        with ThreadPoolExecutor(1) as thread:
+            output = thread.submit(engine.run_stage, request.job, request.stage, source, ignore_passes).result()
     except StageFailure as error:
         failure = Failure("compile", error.message, error.where, error.hint, error.pass_name)
         answer = _Answer(fixed, failure=failure)
@@ -95,6 +98,12 @@ def main() -> None:
         Path("output").write_bytes(output.data)
         answer = _Answer(fixed, output.carry, output.passes, output.findings, output.buffers)
     Path("answer.json").write_text(to_json(answer))
+
+
+def main() -> None:
+    die_with_parent(int(sys.argv[1]))
+    fix_addresses()
+    answer_request()
 
 
 if __name__ == "__main__":

@@ -43,7 +43,8 @@ class WorkerProcess:
     def __init__(self, settings: CompileSettings) -> None:
         self.jobs_run = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="precast-worker-")
-        self._output = tempfile.TemporaryFile(mode="a+b")  # appending: the worker goes on at the end after a cut
+        # Appending: after a cut, the worker goes on at the end. It lives as long as this object.
+        self._output = tempfile.TemporaryFile(mode="a+b")  # noqa: SIM115
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
         command = [sys.executable, "-m", "precast.worker", str(theirs_in), str(theirs_out), str(os.getpid())]

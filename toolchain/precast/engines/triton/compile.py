@@ -87,8 +87,10 @@ class TritonEngine:
                 raise StageFailure(message, self._find_place(job, stage)) from error
 
     def needs_fixed_addresses(self, job: Job, stage: str, source: StageOutput) -> bool:
-        """Hopper's warp specialisation orders things by their addresses, in ttgir."""
-        return job.unit.target == Target("cuda", "90") and stage == "ttgir" and b"tt.warp_specialize" in source.data
+        """The warp specialisation of sm_90 (and sm_8x, which shares the pass) orders things by their addresses."""
+        target = job.unit.target
+        affected = target.kind is Backend.CUDA and target.arch[0] in "89" and stage == "ttgir"
+        return affected and b"tt.warp_specialize" in source.data
 
     def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
         return read_facts(job.unit, self._options(job), stages)

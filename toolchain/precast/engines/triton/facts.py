@@ -2,7 +2,7 @@
 
 In: a unit and its stages' outputs. Out: `Facts`. Registers and spills come from ptxas's own log on NVIDIA and from the
 code object's metadata, which stands in the assembly text, on AMD. The order of parameters is that of Triton's own
-launcher: arguments that are not fixed, tuples part by part, descriptors expanded, a pass's buffers, two hidden pointers.
+launcher: arguments that are not fixed, tuples part by part, a pass's buffers, two hidden pointers.
 """
 
 from __future__ import annotations
