@@ -94,6 +94,12 @@ def check_options(table: KernelTable, defaults: Mapping[str, Node], targets: Seq
         table.problems.add(option_errors([OptionNodes("*", options)], targets))
 
 
+def check_defaults(defaults: Mapping[str, Node], targets: Sequence[Target]) -> Iterator[SpecError]:
+    """The project's default options: known, and such that each target which has the option can have the value."""
+    yield from unknown_options(defaults, targets or EVERY_TARGET)
+    yield from option_errors([OptionNodes("*", defaults)], targets)
+
+
 def unknown_options(
     options: Mapping[str, Node], targets: Sequence[Target], axes: Iterable[str] = ()
 ) -> Iterator[SpecError]:

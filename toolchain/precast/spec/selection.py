@@ -1,4 +1,4 @@
-"""`[[tool.precast.pass]]` as pyproject.toml writes it. In: TOML. Out: values that `precast.passes.registry` resolves."""
+"""`[[tool.precast.pass]]` as pyproject.toml writes it. In: TOML. Out: values that `passes.registry` resolves."""
 
 from __future__ import annotations
 

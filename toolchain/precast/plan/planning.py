@@ -1,0 +1,232 @@
+"""Specs × targets × passes to a plan: units, outputs, keys.
+
+In: a project. Out: a frozen `Plan`. Imports no compiler and no build tool, runs no code of the user's: kernels are
+read with `ast`, plugins are described by probes that child processes write.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+
+from precast.digest import FileDigests
+from precast.errors import PlanError, PrecastError, SpecError, nearest_hint
+from precast.job import Job
+from precast.passes.probes import Probe
+from precast.passes.registry import matches, read_probes, select_passes
+from precast.passes.selection import PassUse
+from precast.plan.key import Entries, Ingredients, describe_settings, make_ingredients
+from precast.plan.tools import ToolReader, Tools, merge_tools
+from precast.project import Project, ignored_variables
+from precast.spec.closure import Closure, SourceFile
+from precast.spec.expand import expand_kernel
+from precast.spec.kernel import Surroundings, read_kernels
+from precast.spec.model import KernelSpec, Source, Unit
+from precast.spec.problems import Problems
+from precast.spec.sources import SourceReader
+from precast.spec.toml import read_document
+from precast.target import Target
+
+BUILD = "build"
+
+
+@dataclass(frozen=True)
+class PlannedUnit:
+    """One unit with all that decides whether it must be compiled. Paths are project-relative."""
+
+    unit: Unit
+    key: str
+    passes: tuple[PassUse, ...]
+    inputs: tuple[str, ...]  # source files that its kernel's imports reach
+    folder: str
+    ingredients: Ingredients = field(compare=False, repr=False)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The files that the unit's folder gets: the image, facts, and the text of every earlier stage."""
+        stages = self.unit.stages
+        files = [f"{self.unit.kernel}.{stage}" for stage in (stages[-1], *stages[:-1])]
+        return tuple(f"{self.folder}/{file}" for file in (files[0], "facts.json", *files[1:]))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a project's build comes to."""
+
+    project: Project
+    kernels: tuple[KernelSpec, ...]
+    units: tuple[PlannedUnit, ...]
+    tools: Tools
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Every file that some unit makes."""
+        return tuple(path for planned in self.units for path in planned.outputs)
+
+    @cached_property
+    def _by_text(self) -> Mapping[str, PlannedUnit]:
+        return {str(planned.unit): planned for planned in self.units}
+
+    def find(self, unit: str) -> PlannedUnit:
+        """The unit of that text; `PlanError` with the nearest one when there is none."""
+        if unit not in self._by_text:
+            raise PlanError(f"there is no unit `{unit}`", hint=nearest_hint(unit, self._by_text, "units"))
+        return self._by_text[unit]
+
+    def job(self, unit: Unit) -> Job:
+        """The job that compiles a unit of this plan. Its paths are absolute."""
+        planned = self.find(str(unit))
+        folder = self.project.folder.resolve()
+        return Job(
+            unit=unit,
+            passes=planned.passes,
+            settings=self.project.settings,
+            project=str(folder),
+            python_path=tuple(os.path.normpath(folder / each) for each in self.project.python_path),
+            store=str(folder / BUILD / "store"),
+            output=str(folder / planned.folder),
+            time_limit_s=self.project.time_limit_s,
+            memory_limit_mb=self.project.memory_limit_mb,
+        )
+
+
+def plan_project(project: Project, *, kernels: Sequence[str] = ("*",), targets: Sequence[str] = ("*",)) -> Plan:
+    """The plan of the kernels and targets that the globs select.
+
+    `SpecError` or `PlanError` when something is wrong, `PlanFailed` with all of it when several things are.
+    """
+    return _Planner(project).plan(kernels, targets)
+
+
+class _Planner:
+    """One planning run: what it reads is read once."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._problems = Problems()
+        self._digests = FileDigests(project.folder / BUILD / "digests.json")
+        self._installed = installed_folders(project.folder)
+        self._sources = SourceReader(project.folder, project.search_path, self._installed)
+        self._closure = Closure(project.folder, project.search_path, self._installed, self._digests)
+        self._tools = ToolReader(self._digests)
+        self._reached: dict[Source, tuple[SourceFile, ...]] = {}
+
+    def plan(self, kernel_globs: Sequence[str], target_globs: Sequence[str]) -> Plan:
+        specs = self._read_specs()
+        targets = [each for each in self._project.targets if any(map(each.matches, target_globs))]
+        self._check_globs(specs, kernel_globs, targets, target_globs)
+        specs = tuple(each for each in specs if any(fnmatchcase(each.name, glob) for glob in kernel_globs))
+        units = [unit for spec in specs for unit in expand_kernel(spec, targets, self._problems)]
+        self._check_names(units)
+        self._problems.raise_any()
+        planned = tuple(self._plan_units(units))
+        self._problems.raise_any()
+        self._digests.save()
+        every = {str(target): self._tools.tools(target, self._project.settings) for target in targets}
+        return Plan(self._project, specs, planned, merge_tools(every), tuple(self._warnings(planned, kernel_globs)))
+
+    def _read_specs(self) -> tuple[KernelSpec, ...]:
+        """Every kernel of every spec file, in the order of the files' names."""
+        folder = self._project.folder
+        files = sorted({file for glob in self._project.kernels for file in folder.glob(glob) if file.is_file()})
+        if not files:
+            globs = ", ".join(f"`{glob}`" for glob in self._project.kernels)
+            self._problems.add(
+                [PlanError(f"no spec file matches {globs}", hint="a spec is a TOML file: kernels/NAME.toml")]
+            )
+        around = Surroundings(self._sources, self._project.targets, self._project.defaults)
+        specs: dict[str, KernelSpec] = {}
+        for file in files:
+            with self._problems.collect():
+                document = read_document(file, str(file))
+                for spec in read_kernels(document, file.parent, around, self._problems):
+                    self._check_owner(specs.setdefault(spec.name, spec), spec)
+        return tuple(specs.values())
+
+    def _check_owner(self, first: KernelSpec, spec: KernelSpec) -> None:
+        if first is not spec:
+            message = f"kernel `{spec.name}` is there twice"
+            self._problems.add([PlanError(message, spec.where, f"the other stands at {first.where}")])
+
+    def _check_globs(
+        self,
+        specs: Sequence[KernelSpec],
+        kernels: Sequence[str],
+        targets: Sequence[Target],
+        target_globs: Sequence[str],
+    ) -> None:
+        """A glob on the command line that selects nothing is a mistake."""
+        names = [spec.name for spec in specs]
+        for glob in kernels if not self._problems.errors else ():
+            if not any(fnmatchcase(name, glob) for name in names):
+                self._problems.add(
+                    [SpecError(f"no kernel matches `{glob}`", hint=nearest_hint(glob, names, "kernels"))]
+                )
+        for glob in target_globs:
+            if not any(target.matches(glob) for target in targets):
+                known = map(str, self._project.targets)
+                self._problems.add(
+                    [SpecError(f"no target matches `{glob}`", hint=nearest_hint(glob, known, "targets"))]
+                )
+
+    def _check_names(self, units: Sequence[Unit]) -> None:
+        """Two units of one text would share an output."""
+        for text, count in Counter(map(str, units)).items():
+            if count > 1:
+                self._problems.add([PlanError(f"{count} variants are called `{text}`", hint="two configs are equal")])
+
+    def _plan_units(self, units: Sequence[Unit]) -> Iterator[PlannedUnit]:
+        folder = self._project.folder
+        probes = read_probes(folder, folder / BUILD) if self._project.passes else ()
+        settings = describe_settings(self._project.settings)
+        failures: dict[str, PrecastError] = {}
+        for unit in units:
+            try:
+                yield self._plan_unit(unit, probes, settings)
+            except PrecastError as error:  # the same for every unit that a selection matches: told once
+                failures.setdefault(str(error), error)
+        self._problems.add(failures.values())
+
+    def _plan_unit(self, unit: Unit, probes: tuple[Probe, ...], settings: Entries) -> PlannedUnit:
+        passes = select_passes(self._project.passes, probes, unit)
+        sources = self._files_of(unit.source)
+        python_pass = any(use.kind == "python" for use in passes)
+        tools = self._tools.tools(unit.target, self._project.settings, python_pass=python_pass)
+        ingredients = make_ingredients(unit, sources, passes, settings, tools)
+        inputs = tuple(file.name for file in sources if not file.installed)
+        return PlannedUnit(unit, ingredients.key, passes, inputs, unit_folder(unit), ingredients)
+
+    def _files_of(self, source: Source) -> tuple[SourceFile, ...]:
+        if source not in self._reached:
+            self._reached[source] = self._closure.files(self._sources.locate(source))
+        return self._reached[source]
+
+    def _warnings(self, planned: Sequence[PlannedUnit], kernel_globs: Sequence[str]) -> Iterator[str]:
+        ignored = ignored_variables(os.environ)
+        if ignored:
+            yield ignored
+        for selection in self._project.passes if "*" in kernel_globs else ():
+            if selection.enabled and not any(matches(selection, each.unit) for each in planned):
+                yield f"{selection.where}: pass `{selection.use}` is selected for no unit"
+
+
+def unit_folder(unit: Unit) -> str:
+    """Where a unit's outputs go, relative to the project."""
+    return f"{BUILD}/units/{unit.target.folder}/{unit.slug}"
+
+
+def installed_folders(project: Path) -> tuple[Path, ...]:
+    """The interpreter's own folders of installed packages: its path without the standard library and where it runs."""
+    own = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    here = {Path(), Path.cwd(), project, project.resolve()}
+    folders = [Path(each) for each in sys.path if each]
+    kept = [each for each in folders if each.is_dir() and each not in own | here and each.name != "lib-dynload"]
+    return tuple(dict.fromkeys(kept))

@@ -1,0 +1,264 @@
+"""Project settings: `[tool.precast]` of pyproject.toml. In: a folder. Out: a frozen `Project`.
+
+Everything here that may change machine code is in `Project.settings` and so in every key; the environment is not:
+a `TRITON_*` variable that is set and does nothing is one warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from precast.errors import SpecError
+from precast.spec.model import CompileSettings, Options
+from precast.spec.options import check_defaults, pattern_errors
+from precast.spec.problems import Problems
+from precast.spec.selection import PassSelection
+from precast.spec.toml import Document, Node, read_document
+from precast.target import Backend, Target, cpu_level
+
+SETTINGS_FILE = "pyproject.toml"
+NATIVE = "native"
+KEYS = (
+    "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "line_info",
+    "time_limit_s", "memory_limit_mb",
+)  # fmt: skip
+PASS_KEYS = ("use", "kernels", "variants", "targets", "options", "at", "enabled")
+# Read at a process's start, before a project's settings can be: these stay the user's and change no code.
+HARMLESS_VARIABLES = frozenset({"TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_DUMP_DIR"})
+
+
+@dataclass(frozen=True)
+class Project:
+    """One project's settings. `folder` is as the user gave it, so that places in errors read as they expect."""
+
+    folder: Path
+    name: str
+    version: str
+    targets: tuple[Target, ...]
+    kernels: tuple[str, ...] = ("kernels/*.toml",)  # globs of spec files, relative to `folder`
+    python_path: tuple[str, ...] = (".",)  # folders where kernel modules are found, relative to `folder`
+    passes: tuple[PassSelection, ...] = ()
+    settings: CompileSettings = field(default_factory=CompileSettings)
+    time_limit_s: float = 600.0  # of one unit
+    memory_limit_mb: int = 0  # of one worker; 0: none
+    defaults: Mapping[str, Node] = field(default_factory=dict, repr=False, compare=False)  # options of every kernel
+
+    @property
+    def search_path(self) -> tuple[Path, ...]:
+        """`python_path` as folders."""
+        return tuple(self.folder / each for each in self.python_path)
+
+
+def read_project(folder: Path, *, native: str | None = None) -> Project:
+    """The project in `folder`; `SpecError`, or `PlanFailed` with several, when its settings are wrong.
+
+    `native` is the feature level that the target `cpu:native` stands for; by default this machine's.
+    """
+    if not (folder / SETTINGS_FILE).is_file():
+        hint = f"run this in a project's folder, or give it with --project; `precast init {folder}` makes one"
+        raise SpecError(f"there is no `{folder / SETTINGS_FILE}`", hint=hint)
+    document = read_document(folder / SETTINGS_FILE, str(folder / SETTINGS_FILE))
+    tables = document.root.table()
+    own = tables["tool"].table().get("precast") if "tool" in tables else None
+    if own is None:
+        raise SpecError(
+            f"`{document.name}` has no [tool.precast] table", hint='write `[tool.precast]` with `targets = ["cuda:90"]`'
+        )
+    return _Reader(folder, document, own, native).read()
+
+
+class _Reader:
+    """Reads the table key by key; every problem is collected and told at once."""
+
+    def __init__(self, folder: Path, document: Document, table: Node, native: str | None) -> None:
+        self._folder = folder
+        self._document = document
+        self._table = table
+        self._fields = table.table()
+        self._native = native
+        self._problems = Problems()
+
+    def read(self) -> Project:
+        self._problems.add(self._table.unknown_keys(KEYS))
+        targets = self._targets()
+        defaults = self._node_table("defaults")
+        self._problems.add(check_defaults(defaults, targets))
+        project = Project(
+            folder=self._folder,
+            name=self._name(),
+            version=self._version(),
+            targets=targets,
+            kernels=self._texts("kernels", Project.kernels),
+            python_path=self._texts("pythonpath", Project.python_path),
+            passes=tuple(self._passes()),
+            settings=self._settings(),
+            time_limit_s=float(self._integer("time_limit_s", 600)),
+            memory_limit_mb=self._integer("memory_limit_mb", 0),
+            defaults=defaults,
+        )
+        self._problems.raise_any()
+        return project
+
+    def _project_text(self, key: str) -> Node | None:
+        """An entry of [project], which `name` and `version` fall back to."""
+        table = self._document.root.table().get("project")
+        return table.table().get(key) if table else None
+
+    def _name(self) -> str:
+        node = self._fields.get("name") or self._project_text("name")
+        with self._problems.collect():
+            if node is None:
+                raise self._table.key_error("the project has no name", 'write `name = "kernels"` in [tool.precast]')
+            name = node.text().replace("-", "_") if "name" not in self._fields else node.text()
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
+                hint = "it becomes a C prefix and a Python package: letters, digits and underscores"
+                raise node.error(f"`{name}` cannot be a project's name", hint)
+            return name
+        return ""
+
+    def _version(self) -> str:
+        node = self._fields.get("version") or self._project_text("version")
+        with self._problems.collect():
+            if node is None:
+                return "0"
+            if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.+_-]*", node.text()):
+                raise node.error(f"`{node.text()}` cannot be a version", "it becomes the name of a folder")
+            return node.text()
+        return ""
+
+    def _targets(self) -> tuple[Target, ...]:
+        node = self._fields.get("targets")
+        found: list[Target] = []
+        with self._problems.collect():
+            if node is None or not node.items():
+                place = node or self._table
+                raise place.key_error("the project has no targets", 'write `targets = ["cuda:90"]` in [tool.precast]')
+            for item in node.items():
+                with self._problems.collect():
+                    target = self._target(item)
+                    if target in found:
+                        raise item.error(f"target `{item.value}` is there twice")
+                    found.append(target)
+        return tuple(found)
+
+    def _target(self, node: Node) -> Target:
+        if node.text() == f"{Backend.CPU.value}:{NATIVE}":
+            level = self._native or read_native_level()
+            if level is None:
+                raise node.error(
+                    "this machine is no x86-64-v2: it has no `cpu:native`", "name a level: `cpu:x86-64-v3`"
+                )
+            return Target(Backend.CPU.value, level)
+        try:
+            return Target.parse(node.text())
+        except SpecError as error:
+            raise node.error(error.message, error.hint) from None
+
+    def _texts(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+        with self._problems.collect():
+            return self._fields[key].texts() if key in self._fields else default
+        return default
+
+    def _integer(self, key: str, default: int) -> int:
+        with self._problems.collect():
+            if key not in self._fields:
+                return default
+            value = self._fields[key].integer()
+            if value < 0:
+                raise self._fields[key].error(f"`{key}` must not be negative")
+            return value
+        return default
+
+    def _node_table(self, key: str) -> dict[str, Node]:
+        with self._problems.collect():
+            return self._fields[key].table() if key in self._fields else {}
+        return {}
+
+    def _settings(self) -> CompileSettings:
+        line_info, ptxas = False, ""
+        with self._problems.collect():
+            line_info = self._fields["line_info"].boolean() if "line_info" in self._fields else False
+        if "tools" in self._fields:
+            with self._problems.collect():
+                self._problems.add(self._fields["tools"].unknown_keys(("ptxas",), "tool"))
+                tools = self._fields["tools"].table()
+                ptxas = self._tool(tools["ptxas"]) if "ptxas" in tools else ""
+        return CompileSettings(line_info, tuple(sorted(self._variables())), ptxas)
+
+    def _tool(self, node: Node) -> str:
+        """A tool's path, absolute in a job and never in a key: the file's digest is."""
+        file = self._folder / Path(node.text()).expanduser()
+        if not file.is_file():
+            raise node.error(f"there is no file `{node.text()}`")
+        return str(file.resolve())
+
+    def _variables(self) -> Iterator[tuple[str, str]]:
+        """`[tool.precast.triton]`: variables of the worker's environment."""
+        for name, node in self._node_table("triton").items():
+            with self._problems.collect():
+                if not re.fullmatch(r"(TRITON|AMDGCN|LLVM|MLIR)_[A-Z0-9_]+", name):
+                    raise node.key_error(
+                        f"`{name}` is no variable of Triton's", "they begin with `TRITON_` or `AMDGCN_`"
+                    )
+                value = node.value
+                yield name, str(int(value)) if isinstance(value, (bool, int)) else node.text()
+
+    def _passes(self) -> Iterator[PassSelection]:
+        if "pass" in self._fields:
+            with self._problems.collect():
+                for node in self._fields["pass"].items():
+                    with self._problems.collect():
+                        yield self._selection(node)
+
+    def _selection(self, node: Node) -> PassSelection:
+        self._problems.add(node.unknown_keys(PASS_KEYS))
+        fields = node.table()
+        if "use" not in fields:
+            raise node.key_error("a pass needs `use`", 'write `use = "name-of-the-pass"`')
+        targets = _globs(fields.get("targets"))
+        for glob in targets:
+            self._problems.add(pattern_errors(glob, fields["targets"].place) if "targets" in fields else ())
+        return PassSelection(
+            use=fields["use"].text(),
+            kernels=_globs(fields.get("kernels")),
+            variants=_globs(fields.get("variants")),
+            targets=targets,
+            options=_pass_options(fields.get("options")),
+            at=fields["at"].text() if "at" in fields else "",
+            enabled=fields["enabled"].boolean() if "enabled" in fields else True,
+            where=fields["use"].place,
+        )
+
+
+def _globs(node: Node | None) -> tuple[str, ...]:
+    """One glob or an array of them; all when there is none."""
+    if node is None:
+        return ("*",)
+    return node.texts() if isinstance(node.value, list) else (node.text(),)
+
+
+def _pass_options(node: Node | None) -> Options:
+    values = {name: each.constant() for name, each in node.table().items()} if node else {}
+    return tuple(sorted((name, value) for name, value in values.items() if value is not None))
+
+
+def read_native_level() -> str | None:
+    """This machine's feature level, from the kernel's list of its flags; None when it is below every level."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return None
+    flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
+    return cpu_level(frozenset(flags.split()))
+
+
+def ignored_variables(environment: Mapping[str, str]) -> str | None:
+    """The one warning about variables that are set in the environment and do nothing; None when there are none."""
+    names = sorted(name for name in environment if name.startswith(("TRITON_", "AMDGCN_")))
+    ignored = [name for name in names if name not in HARMLESS_VARIABLES]
+    if not ignored:
+        return None
+    return f"{', '.join(ignored)} in the environment: ignored; what may change code is set in [tool.precast.triton]"

@@ -1,0 +1,176 @@
+"""Which files a kernel's module can be made of: its imports, followed with `ast`. More than is used, never less.
+
+In: a module's file and the search folders. Out: every file of the project and of `pythonpath` that its imports reach,
+wherever in a file they stand. Of installed packages only what can hold kernel code: modules that import Triton
+themselves, and those that re-export a name which is asked of them. Triton itself is a tool and has its own identity.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from precast.digest import FileDigests
+from precast.spec.modules import ModuleFile, find_module
+from precast.spec.sources import absolute_name
+
+INSTALLED = "<installed>/"
+TOOLS = frozenset({"triton", "mlir", "llvmlite", "numpy"})
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a closure; `name` is project-relative, or `<installed>/package/module.py`."""
+
+    name: str
+    path: Path
+    digest: str
+
+    @property
+    def installed(self) -> bool:
+        return self.name.startswith(INSTALLED)
+
+
+@dataclass(frozen=True)
+class ImportRecord:
+    """One import statement: `from dotted import names`, or `import dotted` with no names.
+
+    `top` says that it stands at module level, where re-exports do.
+    """
+
+    dotted: str
+    names: tuple[str, ...]
+    top: bool
+
+
+@dataclass(frozen=True)
+class Imports:
+    """What a file imports, and the attribute names in it: what it may ask of a module that it imports whole."""
+
+    records: tuple[ImportRecord, ...]
+    attributes: frozenset[str]
+
+    @property
+    def has_triton(self) -> bool:
+        return any(each.top and each.dotted.partition(".")[0] == "triton" for each in self.records)
+
+
+def read_imports(source: bytes) -> dict[str, Any]:
+    """The imports of a file, JSON-able; of one that is not Python, none (loading it will say so)."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return {"records": [], "attributes": []}
+    top = {id(node) for node in _outside_functions(tree)}
+    records = [[*found, id(node) in top] for node in ast.walk(tree) for found in _imports_of(node)]
+    attributes = sorted({node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)})
+    return {"records": records, "attributes": attributes}
+
+
+def _imports_of(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.name, []
+    elif isinstance(node, ast.ImportFrom):
+        yield "." * node.level + (node.module or ""), [alias.name for alias in node.names]
+
+
+def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            yield child
+            yield from _outside_functions(child)
+
+
+class Closure:
+    """Follows imports; keeps what it read, so that the kernels of one project share the work."""
+
+    def __init__(
+        self, folder: Path, python_path: tuple[Path, ...], installed: tuple[Path, ...], digests: FileDigests
+    ) -> None:
+        self._folder = folder
+        self._python_path = python_path
+        self._installed = installed
+        self._digests = digests
+        self._imports: dict[Path, Imports] = {}
+        self._found: dict[tuple[str, Path, Path], ModuleFile | None] = {}
+
+    def files(self, start: ModuleFile) -> tuple[SourceFile, ...]:
+        """The files that `start`'s imports reach, itself included, sorted by name."""
+        reached: dict[Path, ModuleFile] = {}
+        asked: dict[Path, set[str]] = {}
+        waiting = [*self._with_packages(start, start)]
+        while waiting:
+            module, names = waiting.pop()
+            new = names - asked.setdefault(module.file, set())
+            if module.file in reached and not new:
+                continue
+            asked[module.file] |= names
+            reached[module.file] = module
+            waiting.extend(self._next(module, asked[module.file], start))
+        kept = [module for module in reached.values() if self._counts(module)]
+        return tuple(sorted((self._source_file(module) for module in kept), key=lambda each: each.name))
+
+    def _is_installed(self, module: ModuleFile) -> bool:
+        return module.root in self._installed and module.root not in self._python_path
+
+    def _counts(self, module: ModuleFile) -> bool:
+        return not self._is_installed(module) or self._read(module).has_triton
+
+    def _source_file(self, module: ModuleFile) -> SourceFile:
+        if self._is_installed(module):
+            name = f"{INSTALLED}{module.file.relative_to(module.root).as_posix()}"
+        else:
+            name = Path(os.path.relpath(module.file, self._folder)).as_posix()
+        return SourceFile(name, module.file, self._digests.digest(module.file))
+
+    def _read(self, module: ModuleFile) -> Imports:
+        if module.file not in self._imports:
+            data = self._digests.record("imports", module.file, read_imports)
+            records = tuple(ImportRecord(dotted, tuple(names), top) for dotted, names, top in data["records"])
+            self._imports[module.file] = Imports(records, frozenset(data["attributes"]))
+        return self._imports[module.file]
+
+    def _next(self, module: ModuleFile, asked: set[str], start: ModuleFile) -> Iterator[tuple[ModuleFile, set[str]]]:
+        """The modules that a module's imports name, each with the names that are asked of it."""
+        imports = self._read(module)
+        whole = self._counts(module)
+        for record in imports.records:
+            dotted = absolute_name(record.dotted, module.package)
+            if dotted.partition(".")[0] in TOOLS:
+                continue
+            if self._is_installed(module) and not record.top:
+                continue
+            if not whole and not (asked & set(record.names) or "*" in record.names):
+                continue  # an installed module that only re-exports: follow the names that are asked of it
+            yield from self._imported(dotted, record.names, imports.attributes, module, start)
+
+    def _imported(
+        self, dotted: str, names: Iterable[str], attributes: frozenset[str], importer: ModuleFile, start: ModuleFile
+    ) -> Iterator[tuple[ModuleFile, set[str]]]:
+        wanted = set(names) or set(attributes)
+        for name in (dotted, *(f"{dotted}.{each}" for each in names if each != "*")):
+            module = self._find(name, importer, start)
+            if module:
+                for each, _ in self._with_packages(module, importer):
+                    yield each, wanted
+
+    def _with_packages(self, module: ModuleFile, importer: ModuleFile) -> Iterator[tuple[ModuleFile, set[str]]]:
+        """The module and the packages around it, whose `__init__` an import of it runs."""
+        yield module, set()
+        parts = module.name.split(".")
+        for count in range(1, len(parts)):
+            package = self._find(".".join(parts[:count]), module, importer)
+            if package:
+                yield package, set()
+
+    def _find(self, name: str, importer: ModuleFile, start: ModuleFile) -> ModuleFile | None:
+        folders = tuple(dict.fromkeys((importer.root, start.root, *self._python_path, *self._installed)))
+        key = (name, importer.root, start.root)
+        if key not in self._found:
+            self._found[key] = find_module(name, folders)
+        return self._found[key]
