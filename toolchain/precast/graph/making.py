@@ -21,6 +21,7 @@ from precast.graph.steps import GENERATED, LAUNCHERS, ImagesStep, ProbeStep, Ste
 from precast.launch.formats import write_pack
 from precast.passes.registry import run_probe
 from precast.plan import PlannedUnit
+from precast.plan.key import write_key
 from precast.release.contents import BuiltImages, ReleaseParts, compose_release
 from precast.release.folder import CURRENT, POINTER, place_release
 from precast.release.manifest import MANIFEST
@@ -42,6 +43,7 @@ def make_unit(session: Session, step: UnitStep) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         session.index.forget([step.name])
         raise
+    write_key(folder, step.planned.ingredients)
     missed = sorted(set(result.files_used) - set(step.planned.inputs))
     if missed:
         session.warn(f"{step.name} also uses {', '.join(missed)}, which its imports do not show; noted for next time")

@@ -102,7 +102,7 @@ class Steps:
 
 def image_path(planned: PlannedUnit) -> str:
     """The unit's image in the build folder."""
-    return f"{planned.folder}/{planned.unit.kernel}.{planned.unit.target.image_suffix}"
+    return planned.outputs[0]
 
 
 def facts_path(planned: PlannedUnit) -> str:
@@ -154,7 +154,7 @@ def _plan_probe(origin: Origin, files: tuple[str, ...]) -> ProbeStep:
 
 
 def _plan_unit(planned: PlannedUnit) -> UnitStep:
-    return UnitStep(str(planned.unit), planned.key, (), (image_path(planned), facts_path(planned)), planned)
+    return UnitStep(str(planned.unit), planned.key, (), planned.outputs, planned)
 
 
 def _group_for_packs(units: Sequence[PlannedUnit]) -> dict[tuple[Target, str], list[PlannedUnit]]:

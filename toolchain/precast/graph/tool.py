@@ -38,7 +38,7 @@ from precast.graph.scons_surface import (
 from precast.graph.session import Request, Session
 from precast.graph.steps import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, ImagesStep, Step, UnitStep
 from precast.launch.sources import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES, library_sources
-from precast.project import read_project
+from precast.project import SETTINGS_FILE, read_project
 from precast.worker.pool import WorkerPool
 
 ALIAS = "precast"
@@ -69,11 +69,13 @@ def _declare_project(env: Any, plugins: Any = ()) -> Any:
         _build_plugins(env, session, SCons.Util.flatten(plugins))
         session.begin(session.find_stale())
         return declare_graph(env, session)
-    except PrecastError as error:
-        if session is None or session.aloud:
+    except Exception as error:
+        if session is not None and not session.aloud:  # the driver tells it
+            session.fault = error
+            raise SystemExit(1) from error
+        if isinstance(error, PrecastError):
             raise SCons.Errors.UserError(format_error(error)) from error
-        session.fault = error
-        raise SystemExit(1) from error
+        raise
 
 
 def _build_plugins(env: Any, session: Session, plugins: list[Any]) -> None:
@@ -133,7 +135,8 @@ def _declare(env: Any, step: Step, make: Callable[[], object], sources: Iterable
 
 
 def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
-    nodes = _declare(env, step, partial(making.make_unit, session, step), step.planned.inputs)
+    sources = [path for path in step.planned.inputs if (session.folder / path).is_file()]
+    nodes = _declare(env, step, partial(making.make_unit, session, step), sources or [SETTINGS_FILE])
     probes = {probe.origin.name: probe.outputs[0] for probe in session.steps.probes}
     used = {probes[each.origin] for each in step.planned.passes if each.origin in probes}
     env.Depends(nodes, [f"#{path}" for path in sorted(used)])
@@ -153,7 +156,7 @@ def _declare_library(env: Any, session: Session) -> None:
     made = [*steps.launchers.outputs, *(f"{LAUNCHERS}/{path}" for path in sources)]
     make = partial(making.make_launchers, session, steps.launchers)
     # The project file stands for all that decides: SCons asks about a node only through something it depends on.
-    launchers = env.Command([f"#{path}" for path in made], ["#pyproject.toml"], StepAction("launchers", make))
+    launchers = env.Command([f"#{path}" for path in made], [f"#{SETTINGS_FILE}"], StepAction("launchers", make))
     env.Precious(launchers)
     flags = {
         "CCFLAGS": list(COMPILE_FLAGS),
