@@ -199,7 +199,7 @@ class _Reader:
         """`[tool.precast.triton]`: variables of the worker's environment."""
         for name, node in self._node_table("triton").items():
             with self._problems.collect():
-                if not re.fullmatch(r"(TRITON|AMDGCN|LLVM|MLIR)_[A-Z0-9_]+", name):
+                if not re.fullmatch(r"(TRITON|AMDGCN|LLVM|MLIR|PRECAST)_[A-Z0-9_]+", name):
                     raise node.key_error(
                         f"`{name}` is no variable of Triton's", "they begin with `TRITON_` or `AMDGCN_`"
                     )
