@@ -78,7 +78,11 @@ class Plan:
     def find(self, unit: str) -> PlannedUnit:
         """The unit of that text; `PlanError` with the nearest one when there is none."""
         if unit not in self._by_text:
-            raise PlanError(f"there is no unit `{unit}`", hint=nearest_hint(unit, self._by_text, "units"))
+            kernel = unit.partition("@")[0].partition(":")[0]
+            near = [text for text, planned in self._by_text.items() if planned.unit.kernel == kernel]
+            kernels = {planned.unit.kernel for planned in self.units}
+            hint = nearest_hint(unit, near, "units") if near else nearest_hint(kernel, kernels, "kernels")
+            raise PlanError(f"there is no unit `{unit}`", hint=hint)
         return self._by_text[unit]
 
     def job(self, unit: Unit) -> Job:

@@ -49,6 +49,7 @@ class ToolReader:
     def __init__(self, digests: FileDigests) -> None:
         self._digests = digests
         self._files: dict[str, tuple[str, float, tuple[InstalledFile, ...]] | None] = {}
+        self._identities: dict[tuple[str, str], str] = {}
         self._known: dict[tuple[Target, bool], Tools] = {}
 
     def tools(self, target: Target, settings: CompileSettings, *, python_pass: bool = False) -> Tools:
@@ -62,15 +63,15 @@ class ToolReader:
         yield "precast", self._own(target)
         # The CPU engine uses the CUDA back end's front end.
         backend = Backend.CUDA if target.kind is Backend.CPU else target.kind
-        yield "triton", self._identity("triton", _is_triton_part(backend))
+        yield "triton", self._identity("triton", backend.value, _is_triton_part(backend))
         if target.kind is Backend.CUDA:
             wanted = PTXAS if int(target.arch) < 90 else PTXAS_FROM_90
-            own = self._identity("triton", lambda name: name == wanted)
+            own = self._identity("triton", wanted, lambda name: name == wanted)
             yield "ptxas", self._digests.digest(Path(settings.ptxas))[:12] if settings.ptxas else own
         if target.kind is Backend.CPU or python_pass:
-            yield "mlir", self._identity(MLIR_DISTRIBUTION, lambda name: name.startswith("mlir/"))
+            yield "mlir", self._identity(MLIR_DISTRIBUTION, "", lambda name: name.startswith("mlir/"))
         if target.kind is Backend.CPU:
-            yield "llvmlite", self._identity("llvmlite", lambda name: name.startswith("llvmlite/binding/"))
+            yield "llvmlite", self._identity("llvmlite", "", lambda name: name.startswith("llvmlite/binding/"))
 
     def _own(self, target: Target) -> str:
         """This toolchain: its version and the code that runs units. The CPU engine counts for CPU targets alone."""
@@ -81,14 +82,20 @@ class ToolReader:
         names = sorted((path.relative_to(root).as_posix(), path) for path in parts)
         return f"{precast.__version__} {digest_pairs((name, self._digests.digest(path)) for name, path in names)[:12]}"
 
-    def _identity(self, distribution: str, is_part: Callable[[str], bool]) -> str:
+    def _identity(self, distribution: str, part: str, is_part: Callable[[str], bool]) -> str:
+        """Version and digest of a `part` of a distribution, the files that `is_part` picks by name."""
+        if (distribution, part) not in self._identities:
+            self._identities[(distribution, part)] = self._identify(distribution, is_part)
+        return self._identities[(distribution, part)]
+
+    def _identify(self, distribution: str, is_part: Callable[[str], bool]) -> str:
         if distribution not in self._files:
             self._files[distribution] = _read_distribution(distribution)
         found = self._files[distribution]
         if found is None:
             return NOT_INSTALLED
         version, installed_at, files = found
-        parts = [file for file in files if is_part(file.name) and file.path.suffix in SUFFIXES]
+        parts = [file for file in files if file.path.suffix in SUFFIXES and is_part(file.name)]
         pairs = ((file.name, self._digest(file, installed_at)) for file in sorted(parts, key=lambda each: each.name))
         return f"{version} {digest_pairs(pairs)[:12]}"
 
