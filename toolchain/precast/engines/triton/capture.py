@@ -7,6 +7,7 @@ redirected then. Elsewhere the text goes to a file for as long as the block last
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 import sys
@@ -26,11 +27,17 @@ class Written:
         return os.pread(2, max(size, 0), self._start).decode(errors="replace")
 
 
+def _can_be_read_back(descriptor: int) -> bool:
+    """Whether it is a file open for reading too, as a worker's is; a shell's `2> file` is for writing only."""
+    access = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
+    return stat.S_ISREG(os.fstat(descriptor).st_mode) and access == os.O_RDWR
+
+
 @contextlib.contextmanager
 def capture_errors() -> Iterator[Written]:
     """What the block writes to standard error, readable inside the block."""
     sys.stderr.flush()
-    if stat.S_ISREG(os.fstat(2).st_mode):
+    if _can_be_read_back(2):
         yield Written()
         return
     saved = os.dup(2)

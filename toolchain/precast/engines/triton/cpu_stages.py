@@ -62,14 +62,14 @@ def run_cpu_stage(
     """Runs `lower` on `text` with the passes of `stage` around it. `PassFailure` names the pass that failed."""
     steps = cpu_pipeline(stage, passes, facts).steps
     position = [step.op for step in steps].index(LOWERINGS[stage])
-    runner = _TextRunner(stage, {each.use.name: each for each in passes}, facts, announce)
+    runner = TextRunner(stage, {each.use.name: each for each in passes}, facts, announce)
     text = runner.run(steps[:position], text, is_triton=stage == "loops")
     text = runner.run(steps[position + 1 :], lower(text), is_triton=False)
     return StageOutcome(text, tuple(runner.ran), tuple(runner.findings), tuple(runner.buffers))
 
 
 @dataclass
-class _TextRunner:
+class TextRunner:
     """Runs Python passes on a module's text and keeps what they did."""
 
     stage: str

@@ -6,6 +6,7 @@ pass ran; what ran, what was found, what buffers were asked for. IR is verified 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +25,9 @@ from precast.errors import BugError
 from precast.passes.context import PassContext
 from precast.passes.pipeline import Pipeline, Step
 from precast.passes.plan import SelectedPass, describe_run
+
+_CALL = re.compile(r"^\s*\d+\. \w+\((.*)\) -> None", re.MULTILINE)
+_KIND = re.compile(r"arg\d*: (?:[\w.]*\.)?(\w+)")
 
 
 @dataclass
@@ -148,6 +152,14 @@ def _attempt(action: Callable[[], None]) -> str:
         action()
     except LookupError as error:
         return f"there is no such pass: {error.args[0]}"
-    except (RuntimeError, TypeError) as error:
+    except TypeError as error:
+        return f"it does not take these arguments: {_signature(str(error))}"
+    except RuntimeError as error:
         return " ".join(str(error).split())
     return ""
+
+
+def _signature(message: str) -> str:
+    """The types of arguments that nanobind says a pass takes, without the manager; else the message."""
+    kinds = [", ".join(_KIND.findall(call)[1:]) for call in _CALL.findall(message)]
+    return f"it takes ({') or ('.join(kinds)})" if kinds else " ".join(message.split())

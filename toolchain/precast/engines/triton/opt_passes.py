@@ -1,0 +1,127 @@
+"""Passes as `precast opt` names them: `NAME{option=value …}` from a project, a native library, or Triton itself.
+
+In: words of a command line, the project's probes, native libraries. Out: steps with the definitions behind them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from precast.engines.triton.pipeline import builtin_names
+from precast.engines.triton.session import load_passes
+from precast.errors import PassError, nearest_hint
+from precast.passes.definitions import BuiltinPass, NativePass
+from precast.passes.pipeline import Argument, Pipeline, Step
+from precast.passes.plan import SelectedPass, plan_step
+from precast.passes.probes import Probe
+from precast.passes.registry import make_use
+from precast.passes.selection import Anchor, PassUse
+from precast.spec.selection import PassSelection
+
+_WORD = re.compile(r"\s*([\w.:-]+)\s*(?:\{(.*)\})?\s*", re.DOTALL)
+_OPTION = re.compile(r"""\s*(?:([\w-]+)\s*=\s*)?("[^"]*"|'[^']*'|[^\s,]+)\s*,?""")
+
+
+@dataclass(frozen=True)
+class ChosenPass:
+    """One pass of a command line, ready: `step` runs it, `selected` is the definition behind it."""
+
+    step: Step
+    selected: SelectedPass
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Where passes of a command line are looked for, in this order: libraries, Triton's own, the project's."""
+
+    libraries: tuple[tuple[Path, tuple[str, ...]], ...]
+    probes: tuple[Probe, ...]
+    project: Path
+
+    def find(self, word: str) -> ChosenPass:
+        """The pass that `word` names, with its options; `PassError` suggests the nearest name."""
+        name, options = parse_word(word)
+        for library, passes in self.libraries:
+            if name in passes:
+                return _choose_native(library, name, options)
+        full = find_full_name(name)
+        if full:
+            return _choose_builtin(full, options)
+        return self._choose_plugin(name, options)
+
+    def _choose_plugin(self, name: str, options: Sequence[tuple[str, Argument]]) -> ChosenPass:
+        known = {plugin.name: (probe, plugin) for probe in self.probes for plugin in probe.plugins}
+        if name not in known:
+            names = [*known, *(each for _, passes in self.libraries for each in passes), *builtin_names()]
+            raise PassError(f"there is no pass `{name}`", hint=nearest_hint(name, names, "passes"))
+        if any(not option for option, _ in options):
+            raise PassError(f"the options of pass `{name}` are named: `{name}{{option=value}}`")
+        selection = PassSelection(name, options=tuple(sorted(options)))
+        use = make_use(selection, *known[name])
+        if use.kind in ("drop", "replace", "override", "hook"):
+            raise PassError(f"`{name}` edits a pipeline ({use.kind}); `precast opt` runs passes")
+        selected = load_passes((use,), self.project)[0]
+        return ChosenPass(plan_step(selected.definition, use), selected)
+
+
+def parse_word(word: str) -> tuple[str, tuple[tuple[str, Argument], ...]]:
+    """`NAME{a=1 b=true}` or `NAME{3 false}`: the name, and options by name ("" for one that stands for its place)."""
+    match = _WORD.fullmatch(word)
+    if not match:
+        raise PassError(f"`{word}` is not a pass", hint="write NAME or NAME{option=value …}")
+    options = tuple((name or "", parse_value(value)) for name, value in _OPTION.findall(match[2] or ""))
+    return match[1], options
+
+
+def parse_value(text: str) -> Argument:
+    """A value of a command line: true, false, a whole number, or text with or without quotes."""
+    if text in ("true", "false"):
+        return text == "true"
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    return text.strip("\"'")
+
+
+def find_full_name(name: str) -> str:
+    """The full name of one of Triton's own passes, given that or its last part; "" when there is none.
+
+    A last part that several have means the one in `common`.
+    """
+    names = builtin_names()
+    for full in (name, f"common.{name}"):
+        if full in names:
+            return full
+    found = [each for each in names if each.rpartition(".")[2] == name]
+    if len(found) > 1:
+        raise PassError(f"`{name}` is the name of {len(found)} passes", hint=f"say which: {', '.join(found)}")
+    return found[0] if found else ""
+
+
+def _choose_builtin(op: str, options: Sequence[tuple[str, Argument]]) -> ChosenPass:
+    definition = BuiltinPass(op, args=tuple(value for _, value in options))
+    use = PassUse(op, "builtin", "", Anchor("end"))
+    return ChosenPass(plan_step(definition, use), SelectedPass(use, definition))
+
+
+def _choose_native(library: Path, name: str, options: Sequence[tuple[str, Argument]]) -> ChosenPass:
+    definition = NativePass(
+        str(library), name, args=tuple(f"{key}={value}" if key else str(value) for key, value in options)
+    )
+    use = PassUse(name, "native", "", Anchor("end"), library=str(library))
+    return ChosenPass(plan_step(definition, use), SelectedPass(use, definition))
+
+
+def choose_steps(pipeline: Pipeline | tuple[Step, ...]) -> tuple[ChosenPass, ...]:
+    """Steps of a saved pipeline or a reproducer: Triton's own, each under its own name."""
+    steps = pipeline.steps if isinstance(pipeline, Pipeline) else pipeline
+    chosen = []
+    for step in steps:
+        if step.op not in (*builtin_names(), "instrument"):
+            raise PassError(f"Triton offers no pass `{step.op}`", hint=nearest_hint(step.op, builtin_names(), "passes"))
+        use = PassUse(step.op, "builtin", "", Anchor("end"))
+        definition = BuiltinPass(step.op, args=step.args)
+        chosen.append(ChosenPass(Step(step.op, step.args, "builtin", step.op), SelectedPass(use, definition)))
+    return tuple(chosen)
