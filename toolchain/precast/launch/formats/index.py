@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from precast.artifact import Parameter, TensorDescriptor
 from precast.errors import BugError, PlanError
 from precast.grid import compile_grid, parse_grid
-from precast.launch.formats.interface import element_type, interface_digest, leaves_of, run_time_arguments
+from precast.launch.formats.interface import ABSENT, element_type, interface_digest, leaves_of, run_time_arguments
 from precast.launch.formats.records import (
     ARCH_EXACT,
     ARCH_FORWARD,
@@ -199,7 +199,7 @@ def _type_code(type_text: str) -> int:
         return POINTER | TYPE_CODES.get(element_type(type_text), 0)
     if type_text.startswith("tensordesc"):
         return DESCRIPTOR | TYPE_CODES.get(element_type(type_text), 0)
-    return TYPE_CODES[type_text]
+    return 0 if type_text == ABSENT else TYPE_CODES[type_text]
 
 
 def _grid_steps(unit: Unit, text: str) -> list[tuple[int, int, int]]:

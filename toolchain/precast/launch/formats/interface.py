@@ -26,6 +26,7 @@ from precast.spec.model import Argument, Constant, Unit
 MAXIMUM_AXES = 16
 MAXIMUM_VALUES = 254
 MAXIMUM_SLOTS = 512
+ABSENT = "none"  # the type of an argument that a variant does not have
 
 
 def describe_interface(name: str, units: Iterable[Unit]) -> ReleaseInterface:
@@ -129,23 +130,24 @@ def _describe_argument(
 def _describe_slot(
     kernel: str, name: str, types: Sequence[str], axes: Sequence[AxisInterface], units: Sequence[Unit]
 ) -> Slot:
-    kinds = {_slot_kind(type_text) for type_text in types}
+    present = [type_text for type_text in types if type_text != ABSENT]
+    kinds = {_slot_kind(type_text) for type_text in present} or {"a pointer"}
     if len(kinds) != 1:
         raise PlanError(f"argument `{name}` of `{kernel}` is {' in one variant and '.join(sorted(kinds))} in another")
     kind = kinds.pop()
     if kind == "a pointer":
-        constant = all(type_text.startswith("*k") for type_text in types)
+        constant = all(type_text.startswith("*k") for type_text in present)
         return Slot(name, "const ptr" if constant else "ptr", _dtype_axis(types, axes, units))
     if kind == "a tensor descriptor":
-        ranks = {type_text.partition("[")[2].partition("]")[0].count(",") + 1 for type_text in types}
+        ranks = {type_text.partition("[")[2].partition("]")[0].count(",") + 1 for type_text in present}
         if len(ranks) != 1:
             raise PlanError(f"tensor descriptor `{name}` of `{kernel}` has another rank in another variant")
         return Slot(name, "tensordesc", _dtype_axis(types, axes, units), ranks.pop())
-    if len(set(types)) == 1:
-        return Slot(name, types[0])
+    if len(set(present)) == 1:
+        return Slot(name, present[0])
     if kind == "a real number":
         return Slot(name, "fp64")
-    return Slot(name, "u64" if all(type_text.startswith("u") for type_text in types) else "i64")
+    return Slot(name, "u64" if all(type_text.startswith("u") for type_text in present) else "i64")
 
 
 def _slot_kind(type_text: str) -> str:
@@ -165,11 +167,11 @@ def element_type(type_text: str) -> str:
 
 def _dtype_axis(types: Sequence[str], axes: Sequence[AxisInterface], units: Sequence[Unit]) -> str:
     """The axis whose value is this slot's element type in every unit; none when it is the same in all."""
-    elements = [element_type(type_text) for type_text in types]
-    if len(set(elements)) == 1:
+    pairs = [(element_type(text), unit) for text, unit in zip(types, units, strict=True) if text != ABSENT]
+    if len({element for element, _ in pairs}) <= 1:
         return ""
     for axis in axes:
-        values = [dict(unit.variant.values).get(axis.name) for unit in units]
-        if axis.kind == "dtype" and values == elements:
+        follows = all(dict(unit.variant.values).get(axis.name) == element for element, unit in pairs)
+        if axis.kind == "dtype" and follows:
             return axis.name
     return ""

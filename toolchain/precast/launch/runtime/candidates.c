@@ -1,0 +1,79 @@
+/* Which units a device can run, grouped by axis values and ordered by preference: made once for each device. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+static int hip_runs(const precast_index *index, const precast_unit_record *unit, const precast_device *device) {
+    return !strcmp(precast_text(index, unit->arch), device->facts.name + strlen("hip:"));
+}
+
+/* A plain CUDA image runs on later minors of its major, save that 8.7 is a world of its own; an `a` image, written
+ * exact, on its architecture alone; an `f` image, family, like a plain one. */
+static int cuda_runs(const precast_unit_record *unit, int arch) {
+    if (unit->arch_kind == PRECAST_ARCH_EXACT || arch == 87)
+        return (int)unit->arch == arch;
+    return (int)unit->arch / 10 == arch / 10 && (int)unit->arch <= arch;
+}
+
+int precast_runs_on(const precast_index *index, const precast_unit_record *unit, const precast_device *device) {
+    int backend = device->driver ? device->driver->backend : PRECAST_HOST;
+    if (unit->backend != backend)
+        return 0;
+    if (backend == PRECAST_HIP)
+        return hip_runs(index, unit, device);
+    return backend == PRECAST_CUDA ? cuda_runs(unit, device->facts.arch) : (int)unit->arch <= device->facts.arch;
+}
+
+/* By axis values, then newest architecture, then most hints, then place: what a cell's order is. */
+static int compare_units(const void *left, const void *right, void *context) {
+    const precast_index *index = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    const precast_unit_record *first = &index->units[a], *second = &index->units[b];
+    int order = memcmp(first->axes, second->axes, sizeof first->axes);
+    if (order)
+        return order;
+    if (first->arch != second->arch && first->backend != PRECAST_HIP)
+        return first->arch > second->arch ? -1 : 1;
+    if (first->hints.count != second->hints.count)
+        return first->hints.count > second->hints.count ? -1 : 1;
+    return a < b ? -1 : 1;
+}
+
+static void start_cell(precast_cell *cell, const precast_unit_record *unit, uint32_t place) {
+    uint8_t mask[PRECAST_MAXIMUM_AXES];
+    for (int i = 0; i < PRECAST_MAXIMUM_AXES; i++)
+        mask[i] = unit->axes[i] ? 255 : 0;
+    memcpy(cell->key, unit->axes, sizeof cell->key);
+    memcpy(cell->mask, mask, sizeof cell->mask);
+    cell->order = (precast_span){place, 0};
+}
+
+static void list_kernel(const precast_index *index, precast_device *device, uint32_t kernel, uint32_t *places,
+                        uint32_t *cells) {
+    precast_span units = index->kernels[kernel].units;
+    uint32_t first = *places, first_cell = *cells;
+    for (uint32_t i = units.first; i < units.first + units.count; i++)
+        if (precast_runs_on(index, &index->units[i], device))
+            device->order[(*places)++] = i;
+    qsort_r(device->order + first, *places - first, sizeof *device->order, compare_units, (void *)index);
+    for (uint32_t place = first; place < *places; place++) {
+        const precast_unit_record *unit = &index->units[device->order[place]];
+        if (*cells == first_cell || memcmp(device->cells[*cells - 1].key, unit->axes, sizeof unit->axes))
+            start_cell(&device->cells[(*cells)++], unit, place);
+        device->cells[*cells - 1].order.count++;
+    }
+    device->cells_of_kernel[kernel] = (precast_span){first_cell, *cells - first_cell};
+}
+
+precast_status precast_list_candidates(const precast_index *index, precast_device *device) {
+    uint32_t places = 0, cells = 0;
+    device->order = calloc(index->unit_count + 1, sizeof *device->order);
+    device->cells = calloc(index->unit_count + 1, sizeof *device->cells);
+    device->cells_of_kernel = calloc(index->kernel_count + 1, sizeof *device->cells_of_kernel);
+    if (!device->order || !device->cells || !device->cells_of_kernel)
+        return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for the tables of %s", device->facts.name);
+    for (uint32_t kernel = 0; kernel < index->kernel_count; kernel++)
+        list_kernel(index, device, kernel, &places, &cells);
+    return PRECAST_OK;
+}

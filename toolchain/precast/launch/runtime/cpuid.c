@@ -1,0 +1,36 @@
+#include "state.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Registers that the system saves: 6 is SSE and AVX, 0xe0 AVX-512. */
+static unsigned saved_registers(void) {
+    unsigned low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static int has(unsigned value, unsigned bits) {
+    return (value & bits) == bits;
+}
+
+int precast_cpu_level(void) {
+    unsigned a, b, c, d, features, extended, more;
+    if (!__get_cpuid(1, &a, &b, &features, &d) || !__get_cpuid(0x80000001, &a, &b, &extended, &d))
+        return 1;
+    /* SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF. */
+    if (!has(features, 1u << 0 | 1u << 9 | 1u << 13 | 1u << 19 | 1u << 20 | 1u << 23) || !has(extended, 1u << 0))
+        return 1;
+    /* FMA, MOVBE, OSXSAVE, AVX, F16C; LZCNT; BMI1, AVX2, BMI2. */
+    if (!has(features, 1u << 12 | 1u << 22 | 1u << 27 | 1u << 28 | 1u << 29) || !has(extended, 1u << 5) ||
+        !has(saved_registers(), 6) || !__get_cpuid_count(7, 0, &a, &more, &c, &d) ||
+        !has(more, 1u << 3 | 1u << 5 | 1u << 8))
+        return 2;
+    /* AVX-512 F, DQ, CD, BW, VL. */
+    return has(more, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) && has(saved_registers(), 0xe6) ? 4 : 3;
+}
+#else
+int precast_cpu_level(void) {
+    return 0;
+}
+#endif

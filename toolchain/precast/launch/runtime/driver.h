@@ -1,0 +1,71 @@
+/* What the runtime needs of a GPU driver, the same for CUDA and HIP. Each function gives 0 or the driver's code. */
+#ifndef PRECAST_DRIVER_H
+#define PRECAST_DRIVER_H
+
+#include "index.h"
+#include "precast.h"
+
+#define PRECAST_MAXIMUM_GRID ((int64_t)1 << 31)
+
+/* A device as the driver describes it. */
+typedef struct precast_device_facts {
+    int ordinal;
+    int arch;      /* CUDA: 90; HIP: 0 */
+    char name[64]; /* cuda:90, hip:gfx942 */
+    int64_t grid_limits[3];
+    uint32_t shared_limit; /* bytes of dynamic shared memory that a block can have */
+    int cooperative;
+} precast_device_facts;
+
+typedef struct precast_launch_shape {
+    uint32_t grid[3];
+    uint32_t threads;
+    uint32_t ctas;
+    uint32_t shared_bytes;
+    uint16_t flags; /* PRECAST_COOPERATIVE, PRECAST_PDL */
+} precast_launch_shape;
+
+/* A host tensor descriptor for a device that has TMA: what the unit says and what the caller passed. */
+typedef struct precast_tensor_map {
+    _Alignas(64) unsigned char bytes[128];
+} precast_tensor_map;
+
+typedef struct precast_driver {
+    uint8_t backend;
+    const char *name;
+    int out_of_memory; /* the driver's code for it */
+
+    /* A number for the calling thread's context that is never used for another one; 0 when there is none. */
+    int (*current)(uint64_t *identity);
+    /* Makes a context current where there is none: the stream's, or device 0's. */
+    int (*enter)(void *stream);
+    /* Makes `ordinal` current; `previous` is what `leave` needs to undo it. */
+    int (*push)(int ordinal, void **previous);
+    int (*pop)(void *previous);
+    int (*describe)(precast_device_facts *facts);
+
+    int (*load)(const void *image, void **module);
+    int (*unload)(uint64_t identity, void *context, void *module);
+    int (*context)(void **context); /* the current context, for `unload` */
+    int (*find)(void *module, const char *symbol, void **function);
+    int (*prepare)(void *function, const precast_unit_record *unit);
+    int (*launch)(void *function, const precast_launch_shape *shape, void *stream, void **parameters);
+
+    int (*allocate)(void **memory, size_t bytes, void *stream);
+    int (*release)(void *memory, void *stream);
+    int (*clear)(void *memory, size_t bytes, void *stream);
+    int (*read)(void *to, const void *memory, size_t bytes, void *stream); /* waits for the stream */
+    int (*extent)(const void *memory, uint64_t *bytes_after); /* from `memory` to the end of its allocation */
+    int (*encode)(precast_tensor_map *map, const precast_descriptor_record *descriptor, const precast_tensor *tensor);
+
+    const char *(*describe_error)(int code);
+} precast_driver;
+
+/* The driver, loaded and initialised at the first call; NULL with an error kept when it is not there or has no device. */
+const precast_driver *precast_cuda(void);
+const precast_driver *precast_hip(void);
+
+/* Keeps "CUDA: out of memory (2) while <doing>" and gives the status that goes with the code. */
+precast_status precast_driver_failed(const precast_driver *driver, int code, const char *doing, const char *what);
+
+#endif

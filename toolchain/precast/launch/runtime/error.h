@@ -1,0 +1,17 @@
+/* The calling thread's last error: a status and one sentence. */
+#ifndef PRECAST_ERROR_H
+#define PRECAST_ERROR_H
+
+#include "precast.h"
+
+#define PRECAST_MESSAGE_BYTES 2048
+
+const char *precast_error(void);
+
+/* Keeps the sentence and gives the status back, so that a caller can `return precast_fail(…)`. */
+precast_status precast_fail(precast_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Adds to the sentence that is there; what does not fit is cut. */
+void precast_add_to_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,150 @@
+/* Why no unit fits, in the spec's words: what was asked, and the nearest that there are. */
+#include <stdio.h>
+#include <string.h>
+
+#include "number.h"
+#include "state.h"
+
+enum { MOST_NEAREST = 3, MOST_VALUES = 12 };
+
+static const char *kernel_name(const precast_index *index, const precast_call *call) {
+    return precast_text(index, index->kernels[call->kernel].name);
+}
+
+static const precast_axis_record *axis_of(const precast_index *index, const precast_call *call, uint32_t axis) {
+    return &index->axes[index->kernels[call->kernel].axes.first + axis];
+}
+
+static void add_values(const precast_index *index, const precast_axis_record *axis) {
+    for (uint32_t i = 0; i < axis->values.count && i < MOST_VALUES; i++)
+        precast_add_to_error("%s%s", i ? ", " : "", precast_text(index, index->values[axis->values.first + i].text));
+    if (axis->values.count > MOST_VALUES)
+        precast_add_to_error(", …");
+}
+
+precast_status precast_explain_value(const precast_index *index, const precast_call *call, uint32_t number) {
+    const precast_axis_record *axis = axis_of(index, call, number);
+    int64_t payload = call->axes[number];
+    char value[40];
+    double real;
+    memcpy(&real, &payload, sizeof real);
+    if (axis->kind == PRECAST_AXIS_FLOAT)
+        snprintf(value, sizeof value, "%g", real);
+    else if (axis->kind == PRECAST_AXIS_DTYPE)
+        snprintf(value, sizeof value, "%s", precast_type_name((unsigned)payload));
+    else if (axis->kind == PRECAST_AXIS_BOOL)
+        snprintf(value, sizeof value, "%s", payload ? "true" : "false");
+    else
+        snprintf(value, sizeof value, "%lld", (long long)payload);
+    precast_fail(PRECAST_NO_UNIT, "`%s` has no variant with %s=%s; there are ", kernel_name(index, call),
+                 precast_text(index, axis->name), value);
+    add_values(index, axis);
+    return PRECAST_NO_UNIT;
+}
+
+/* " for dtype=fp16, BLOCK=1024", or nothing. */
+static void add_request(const precast_index *index, const precast_call *call, const uint8_t *key, const uint8_t *mask) {
+    const char *before = " with ";
+    for (uint32_t i = 0; i < index->kernels[call->kernel].axes.count; i++) {
+        const precast_axis_record *axis = axis_of(index, call, i);
+        if (!mask[i])
+            continue;
+        precast_add_to_error("%s%s=%s", before, precast_text(index, axis->name),
+                             precast_text(index, index->values[axis->values.first + key[i] - 1].text));
+        before = ", ";
+    }
+}
+
+static int count_differences(const uint8_t *cell, const uint8_t *key, const uint8_t *mask) {
+    int count = 0;
+    for (int i = 0; i < PRECAST_MAXIMUM_AXES; i++)
+        count += mask[i] && cell[i] && cell[i] != key[i];
+    return count;
+}
+
+/* The units that differ in the fewest axes. */
+static void add_nearest(const precast_index *index, const precast_device *device, precast_span cells,
+                        const uint8_t *key, const uint8_t *mask) {
+    int listed = 0;
+    for (int distance = 0; distance <= PRECAST_MAXIMUM_AXES && listed < MOST_NEAREST; distance++)
+        for (uint32_t i = cells.first; i < cells.first + cells.count && listed < MOST_NEAREST; i++) {
+            uint8_t axes[PRECAST_MAXIMUM_AXES];
+            memcpy(axes, device->cells[i].key, sizeof axes);
+            if (count_differences(axes, key, mask) != distance)
+                continue;
+            uint32_t unit = device->order[device->cells[i].order.first];
+            precast_add_to_error("%s%s", listed++ ? ", " : "; nearest: ", precast_text(index, index->units[unit].text));
+        }
+}
+
+/* Every target that the kernel is built for, each once. */
+static void add_targets(const precast_index *index, const precast_kernel_record *kernel) {
+    int listed = 0;
+    for (uint32_t i = kernel->units.first; i < kernel->units.first + kernel->units.count; i++) {
+        const char *target = strrchr(precast_text(index, index->units[i].text), '@');
+        int seen = 0;
+        for (uint32_t j = kernel->units.first; j < i && !seen; j++) {
+            const char *other = strrchr(precast_text(index, index->units[j].text), '@');
+            seen = target && other && !strcmp(target, other);
+        }
+        if (!seen && target)
+            precast_add_to_error("%s%s", listed++ ? ", " : "", target + 1);
+    }
+}
+
+precast_status precast_explain_nothing(const precast_index *index, const precast_device *device,
+                                       const precast_call *call, const uint8_t key[16], const uint8_t mask[16]) {
+    precast_span cells = device->cells_of_kernel[call->kernel];
+    if (!cells.count) {
+        precast_fail(PRECAST_NO_UNIT, "no unit of `%s` runs on %s; it is built for ", kernel_name(index, call),
+                     device->facts.name);
+        add_targets(index, &index->kernels[call->kernel]);
+        return PRECAST_NO_UNIT;
+    }
+    precast_fail(PRECAST_NO_UNIT, "no unit of `%s`", kernel_name(index, call));
+    add_request(index, call, key, mask);
+    precast_add_to_error(" on %s", device->facts.name);
+    add_nearest(index, device, cells, key, mask);
+    return PRECAST_NO_UNIT;
+}
+
+precast_status precast_explain_choice(const precast_index *index, const precast_device *device,
+                                      const precast_call *call, const uint8_t key[16], const uint8_t mask[16]) {
+    precast_span cells = device->cells_of_kernel[call->kernel];
+    precast_fail(PRECAST_NO_UNIT, "several units of `%s`", kernel_name(index, call));
+    add_request(index, call, key, mask);
+    precast_add_to_error(" fit on %s; say which:", device->facts.name);
+    int listed = 0;
+    for (uint32_t i = 0; i < index->kernels[call->kernel].axes.count; i++) {
+        uint8_t first = 0, several = 0;
+        for (uint32_t j = cells.first; j < cells.first + cells.count; j++) {
+            uint8_t axes[PRECAST_MAXIMUM_AXES];
+            memcpy(axes, device->cells[j].key, sizeof axes);
+            if (count_differences(axes, key, mask))
+                continue;
+            several |= first && axes[i] && axes[i] != first;
+            first = first ? first : axes[i];
+        }
+        if (mask[i] || !several)
+            continue;
+        precast_add_to_error("%s%s is one of ", listed++ ? "; " : " ", precast_text(index, axis_of(index, call, i)->name));
+        add_values(index, axis_of(index, call, i));
+    }
+    return PRECAST_NO_UNIT;
+}
+
+precast_status precast_explain_hints(const precast_index *index, const precast_device *device,
+                                     const precast_call *call, const precast_cell *cell) {
+    const precast_kernel_record *kernel = &index->kernels[call->kernel];
+    /* The last of a cell asks the least. */
+    const precast_unit_record *unit = &index->units[device->order[cell->order.first + cell->order.count - 1]];
+    precast_fail(PRECAST_NO_UNIT, "no variant of `%s` takes these arguments; nearest: %s, which asks for",
+                 kernel_name(index, call), precast_text(index, unit->text));
+    for (uint32_t i = 0; i < unit->hints.count; i++) {
+        const precast_hint_record *hint = &index->hints[unit->hints.first + i];
+        const char *name = precast_text(index, index->slots[kernel->slots.first + hint->slot].name);
+        precast_add_to_error(hint->kind == PRECAST_ONE ? "%s %s==%u" : "%s %s%%%u", i ? "," : "", name, hint->divisor);
+        precast_add_to_error(" (it is %lld)", (long long)call->slots[hint->slot]);
+    }
+    return PRECAST_NO_UNIT;
+}

@@ -1,0 +1,19 @@
+/* Scalars from the widest type of their kind to the one that a unit takes. */
+#ifndef PRECAST_NUMBER_H
+#define PRECAST_NUMBER_H
+
+#include "precast.h"
+
+/* The bits of `value` in a floating-point type, rounded to nearest even; 0 for any other type. */
+uint64_t precast_float_bits(double value, unsigned type);
+
+/* Whether `slot`, an integer extended from `from`, is a value of the integer type `to`. */
+int precast_integer_fits(uint64_t slot, unsigned from, unsigned to);
+
+int precast_is_float(unsigned type);
+int precast_is_signed(unsigned type);
+
+/* `fp16` for PRECAST_FP16; "?" for no type. */
+const char *precast_type_name(unsigned type);
+
+#endif

@@ -1,0 +1,25 @@
+/* Threads that run the programs of CPU launches; they start with the first launch that can use them. */
+#ifndef PRECAST_POOL_H
+#define PRECAST_POOL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A CPU unit: runs programs `begin` to `end` of the grid; `scratch` is the thread's own. 0, or 1 for a failed assert. */
+typedef int32_t (*precast_entry)(const uint64_t *arguments, const int32_t grid[3], int64_t begin, int64_t end,
+                                 void *scratch);
+
+typedef struct precast_pool precast_pool;
+
+precast_pool *precast_open_pool(void); /* NULL: no memory */
+void precast_close_pool(precast_pool *pool);
+
+/* 0: as many as the process may run on. Takes effect with the next launch. */
+void precast_pool_threads(precast_pool *pool, int count);
+
+/* Runs all programs and returns when they are done: 0, 1 for a failed assert, -1 for no memory for scratch. May be
+ * called from any thread, several at a time, and from inside a unit. */
+int precast_run_programs(precast_pool *pool, precast_entry entry, const uint64_t *arguments, const int32_t grid[3],
+                         size_t scratch_bytes);
+
+#endif

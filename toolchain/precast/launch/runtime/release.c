@@ -1,0 +1,165 @@
+/* Opening, closing and asking about a release. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+static precast_status open_index(precast_release *release, const unsigned char *interface,
+                                 const unsigned char *public_key) {
+    char *path = precast_join(release->folder, "index.bin");
+    if (!path)
+        return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a path");
+    precast_status status = precast_open_index(path, interface, &release->index);
+    free(path);
+    if (status == PRECAST_OK && public_key)
+        status = precast_check_signature(release->folder, &release->index, public_key);
+    return status;
+}
+
+static precast_status fill(precast_release *release, const char *folder, const void *anchor,
+                           const unsigned char *interface, const unsigned char *public_key) {
+    pthread_mutex_init(&release->lock, NULL);
+    release->folder = folder ? strdup(folder) : precast_folder_of(anchor);
+    if (!release->folder)
+        return precast_fail(PRECAST_NO_RELEASE, "cannot tell which release this library lies in; name its folder");
+    precast_status status = open_index(release, interface, public_key);
+    if (status != PRECAST_OK)
+        return status;
+    for (uint32_t i = 0; i < release->index.unit_count; i++)
+        release->backends |= 1u << (release->index.units[i].backend & 7);
+    release->packs = calloc(release->index.file_count + 1, sizeof *release->packs);
+    release->pool = precast_open_pool();
+    if (!release->packs || !release->pool)
+        return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a release's tables");
+    return PRECAST_OK;
+}
+
+precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
+                            const unsigned char *public_key, precast_release **opened) {
+    *opened = NULL;
+    precast_release *release = calloc(1, sizeof *release);
+    if (!release)
+        return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory to open a release");
+    precast_status status = fill(release, folder, anchor, interface, public_key);
+    if (status != PRECAST_OK) {
+        precast_close(release);
+        return status;
+    }
+    *opened = release;
+    return PRECAST_OK;
+}
+
+void precast_close(precast_release *release) {
+    if (!release)
+        return;
+    precast_unload(release);
+    precast_free_devices(release);
+    precast_close_pool(release->pool);
+    for (uint32_t i = 0; release->packs && i < release->index.file_count; i++)
+        precast_unmap_file(&release->packs[i]);
+    precast_unmap_file(&release->index.view);
+    pthread_mutex_destroy(&release->lock);
+    free(release->packs);
+    free(release->folder);
+    free(release);
+}
+
+static precast_status find_current(precast_release *release, precast_stream stream, precast_device **device) {
+    const precast_driver *driver;
+    precast_call call = {.stream = stream};
+    precast_status status = precast_choose_driver(release, &call, &driver);
+    return status == PRECAST_OK ? precast_find_device(release, driver, stream, device) : status;
+}
+
+precast_status precast_preload(precast_release *release, precast_stream stream, const char *kernel) {
+    precast_device *device;
+    int found = 0;
+    precast_status status = find_current(release, stream, &device);
+    for (uint32_t i = 0; status == PRECAST_OK && i < release->index.kernel_count; i++) {
+        precast_span units = release->index.kernels[i].units;
+        if (kernel && strcmp(kernel, precast_text(&release->index, release->index.kernels[i].name)))
+            continue;
+        found = 1;
+        for (uint32_t unit = units.first; status == PRECAST_OK && unit < units.first + units.count; unit++) {
+            void *function;
+            if (precast_runs_on(&release->index, &release->index.units[unit], device))
+                status = precast_find_function(release, device, unit, &function);
+        }
+    }
+    if (status == PRECAST_OK && !found && kernel)
+        status = precast_fail(PRECAST_NO_UNIT, "the release has no kernel `%s`", kernel);
+    return status;
+}
+
+precast_status precast_unload(precast_release *release) {
+    precast_status status = PRECAST_OK;
+    for (precast_device *device = atomic_load(&release->devices); device; device = device->next) {
+        precast_status own = precast_unload_device(release, device);
+        status = status == PRECAST_OK ? own : status;
+    }
+    return status;
+}
+
+size_t precast_query(precast_release *release, precast_unit *units, size_t capacity) {
+    const precast_index *index = &release->index;
+    precast_device *device = NULL, *cpu = NULL;
+    find_current(release, NULL, &device);
+    find_current(release, PRECAST_CPU, &cpu);
+    for (uint32_t i = 0; i < index->unit_count && i < capacity; i++) {
+        const precast_unit_record *unit = &index->units[i];
+        const char *text = precast_text(index, unit->text), *at = strrchr(text, '@');
+        precast_device *on = unit->backend == PRECAST_HOST ? cpu : device;
+        units[i] = (precast_unit){
+            .unit = text,
+            .kernel = precast_text(index, index->kernels[unit->kernel].name),
+            .target = at ? at + 1 : text,
+            .fits = on && precast_runs_on(index, unit, on),
+            .loaded = on && atomic_load(&on->functions[i]) != NULL,
+            .warps = (int32_t)unit->warps,
+            .ctas = (int32_t)unit->ctas,
+            .image_bytes = (int64_t)(unit->backend == PRECAST_HOST ? unit->code_bytes : index->images[unit->image].size),
+            .shared_bytes = unit->shared_bytes,
+            .registers = unit->registers,
+            .spill_bytes = unit->spill_bytes,
+        };
+    }
+    return index->unit_count;
+}
+
+precast_status precast_selfcheck(precast_release *release) {
+    precast_status status = PRECAST_OK;
+    for (uint32_t i = 0; status == PRECAST_OK && i < release->index.file_count; i++)
+        status = precast_check_file(release, i);
+    for (uint32_t i = 0; status == PRECAST_OK && i < release->index.unit_count; i++)
+        status = precast_check_image(release, release->index.units[i].image,
+                                     precast_text(&release->index, release->index.units[i].text));
+    return status;
+}
+
+precast_status precast_set_threads(precast_release *release, int count) {
+    if (count < 0)
+        return precast_fail(PRECAST_BAD_ARGUMENT, "a CPU launch cannot use %d threads", count);
+    precast_pool_threads(release->pool, count);
+    return PRECAST_OK;
+}
+
+precast_status precast_set_allocator(precast_release *release, const precast_allocator *allocator) {
+    if (allocator && !allocator->allocate)
+        return precast_fail(PRECAST_BAD_ARGUMENT, "an allocator needs a function that allocates");
+    release->allocator = allocator ? *allocator : (precast_allocator){NULL, NULL, NULL};
+    return PRECAST_OK;
+}
+
+precast_status precast_set_buffer_reader(precast_release *release, precast_buffer_reader reader, void *context) {
+    release->reader = reader;
+    release->reader_context = context;
+    return PRECAST_OK;
+}
+
+const precast_index *precast_index_of(const precast_release *release) {
+    return &release->index;
+}
+
+const char *precast_folder(const precast_release *release) {
+    return release->folder;
+}

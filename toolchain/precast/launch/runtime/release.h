@@ -1,0 +1,45 @@
+/* An open release: what generated launchers and the Python extension call. */
+#ifndef PRECAST_RELEASE_H
+#define PRECAST_RELEASE_H
+
+#include "error.h"
+#include "index.h"
+#include "precast.h"
+
+typedef struct precast_release precast_release;
+
+/* One launch. NULL and zero mean "not given". */
+typedef struct precast_call {
+    uint32_t kernel;
+    precast_stream stream;
+    const int64_t *axes;        /* a payload for each axis of the kernel */
+    const uint8_t *axes_given;  /* NULL: a payload of 0 that is no value of the axis is not given */
+    const uint64_t *slots;      /* one for each slot of the kernel */
+    const uint8_t *types;       /* of the slots, as far as the caller knows; NULL: unknown */
+    const uint64_t *sizes;      /* bytes from each pointer to the end of its buffer; 0 or NULL: unknown */
+    const precast_grid *grid;   /* NULL: the spec's */
+    int backend;                /* PRECAST_CUDA, PRECAST_HIP, PRECAST_HOST; 0: by stream and what is there */
+    int device_given, device;   /* the driver's ordinal; else the current device */
+} precast_call;
+
+/* `anchor` is an address in the library whose release NULL as folder means. `public_key` NULL: no signature asked. */
+precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
+                            const unsigned char *public_key, precast_release **release);
+void precast_close(precast_release *release);
+
+precast_status precast_launch(precast_release *release, const precast_call *call);
+precast_status precast_launch_values(precast_release *release, uint32_t kernel, precast_stream stream,
+                                     const int64_t *axes, const uint64_t *slots, const precast_grid *grid);
+
+precast_status precast_preload(precast_release *release, precast_stream stream, const char *kernel);
+precast_status precast_unload(precast_release *release);
+size_t precast_query(precast_release *release, precast_unit *units, size_t capacity);
+precast_status precast_selfcheck(precast_release *release);
+precast_status precast_set_threads(precast_release *release, int count);
+precast_status precast_set_allocator(precast_release *release, const precast_allocator *allocator);
+precast_status precast_set_buffer_reader(precast_release *release, precast_buffer_reader reader, void *context);
+
+const precast_index *precast_index_of(const precast_release *release);
+const char *precast_folder(const precast_release *release);
+
+#endif

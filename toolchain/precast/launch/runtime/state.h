@@ -1,0 +1,106 @@
+/* The inside of an open release, shared by the runtime's files. */
+#ifndef PRECAST_STATE_H
+#define PRECAST_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "driver.h"
+#include "pool.h"
+#include "release.h"
+
+/* Units of one kernel with the same axis values that run on a device, best first: newer architecture, more hints. */
+typedef struct precast_cell {
+    uint64_t key[2], mask[2]; /* a byte for each axis: value number, and 255 where the unit has the axis */
+    precast_span order;       /* in the device's `order` */
+} precast_cell;
+
+/* One context of a driver, or the CPU. Its tables never change once it is in a release's list. */
+typedef struct precast_device {
+    struct precast_device *next;
+    const precast_driver *driver; /* NULL: the CPU */
+    uint64_t identity;
+    void *context;
+    precast_device_facts facts;
+    precast_span *cells_of_kernel;
+    precast_cell *cells;
+    uint32_t *order; /* unit numbers */
+    pthread_mutex_t loading;
+    void **modules;              /* by image; guarded by `loading` */
+    _Atomic(void *) *functions;  /* by unit; NULL until loaded */
+} precast_device;
+
+struct precast_release {
+    precast_index index;
+    char *folder;
+    unsigned backends; /* bit n: there are units of backend n */
+    _Atomic int automatic; /* the backend of calls that name none; 0: not decided yet */
+    pthread_mutex_t lock;  /* `devices` while it grows, `packs` */
+    _Atomic(precast_device *) devices;
+    precast_view *packs; /* by file */
+    precast_allocator allocator;
+    precast_buffer_reader reader;
+    void *reader_context;
+    precast_pool *pool;
+};
+
+/* device.c */
+precast_status precast_find_device(precast_release *release, const precast_driver *driver, precast_stream stream,
+                                   precast_device **device);
+precast_status precast_find_function(precast_release *release, precast_device *device, uint32_t unit, void **function);
+int precast_runs_on(const precast_index *index, const precast_unit_record *unit, const precast_device *device);
+void precast_free_devices(precast_release *release);
+
+/* launch.c: the driver that a call's stream and backend mean; NULL for the CPU. */
+precast_status precast_choose_driver(precast_release *release, const precast_call *call, const precast_driver **driver);
+
+/* image.c */
+precast_status precast_load_image(precast_release *release, precast_device *device, uint32_t unit, void **module);
+precast_status precast_unload_device(precast_release *release, precast_device *device);
+precast_status precast_check_file(precast_release *release, uint32_t file);
+precast_status precast_check_image(precast_release *release, uint32_t image, const char *unit);
+
+/* candidates.c */
+precast_status precast_list_candidates(const precast_index *index, precast_device *device);
+
+/* select.c */
+precast_status precast_select(const precast_release *release, const precast_device *device, const precast_call *call,
+                              uint32_t *unit);
+
+/* explain.c */
+precast_status precast_explain_value(const precast_index *index, const precast_call *call, uint32_t axis);
+precast_status precast_explain_nothing(const precast_index *index, const precast_device *device,
+                                       const precast_call *call, const uint8_t key[16], const uint8_t mask[16]);
+precast_status precast_explain_choice(const precast_index *index, const precast_device *device,
+                                      const precast_call *call, const uint8_t key[16], const uint8_t mask[16]);
+precast_status precast_explain_hints(const precast_index *index, const precast_device *device,
+                                     const precast_call *call, const precast_cell *cell);
+
+/* parameters.c */
+#define PRECAST_MAXIMUM_PARAMETERS 1024
+
+typedef struct precast_parameters {
+    uint32_t count;
+    uint64_t values[PRECAST_MAXIMUM_PARAMETERS];
+    void *places[PRECAST_MAXIMUM_PARAMETERS]; /* for a driver: where each parameter lies */
+    uint32_t buffers[16], global_scratch, profile_scratch; /* which parameter, from 1; 0: none */
+    precast_tensor_map maps[PRECAST_MAXIMUM_DESCRIPTORS];
+} precast_parameters;
+
+precast_status precast_pack(const precast_release *release, const precast_device *device, uint32_t unit,
+                            const precast_call *call, precast_parameters *parameters);
+
+/* gpu.c, cpu.c */
+precast_status precast_find_entry(void *module, const char *symbol, const char *unit, void **function);
+precast_status precast_launch_gpu(precast_release *release, precast_device *device, uint32_t unit,
+                                  const precast_call *call, const int64_t grid[3]);
+precast_status precast_launch_cpu(precast_release *release, precast_device *device, uint32_t unit,
+                                  const precast_call *call, const int64_t grid[3]);
+
+/* cpuid.c: 1 to 4 for x86-64 to x86-64-v4, 0 on any other machine. */
+int precast_cpu_level(void);
+
+/* signature.c: whether manifest.json is signed by the key, and names the index. */
+precast_status precast_check_signature(const char *folder, const precast_index *index, const unsigned char key[32]);
+
+#endif
