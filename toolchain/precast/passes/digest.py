@@ -12,16 +12,24 @@ import importlib.util
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from precast.errors import PluginError
+from precast.passes.resources import resolve_resource
+
 
 def digest_files(project: Path, files: Iterable[str]) -> str:
-    """sha256 hex over the names and bytes of `files` (project-relative or absolute). Missing files count as such."""
+    """sha256 hex over the names and bytes of `files` (named as `resources` says). Missing files count as such."""
     total = hashlib.sha256()
     for name in sorted(files):
-        path = project / name
-        data = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
-        label = path.name if Path(name).is_absolute() else name  # no absolute path in a digest
-        total.update(f"{label}\0{data}\n".encode())
+        label = Path(name).name if Path(name).is_absolute() else name  # no absolute path in a digest
+        total.update(f"{label}\0{_digest_file(name, project)}\n".encode())
     return total.hexdigest()
+
+
+def _digest_file(name: str, project: Path) -> str:
+    try:
+        return hashlib.sha256(resolve_resource(name, project).read_bytes()).hexdigest()
+    except (OSError, PluginError):
+        return "missing"
 
 
 def find_module_file(name: str) -> Path | None:

@@ -30,7 +30,7 @@ from precast.passes.definitions import HookFile, NativePass, Override, Replace, 
 from precast.passes.digest import digest_files, find_module_file, reach_files
 from precast.passes.loading import find_definitions, load_module
 from precast.passes.probes import Fault, OptionSchema, PluginRecord, Probe, SeenFile
-from precast.passes.resources import resolve_resource
+from precast.passes.resources import name_resource, resolve_resource
 
 OPTION_TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 LIBRARY_TIME_LIMIT_S = 60.0
@@ -70,15 +70,18 @@ def module_files(origin: str, project: Path) -> tuple[str, ...]:
             return ()
         start, top = found, find_module_file(origin.partition(".")[0])
         root = top.parent if top else found.parent
-    return tuple(_relative(path, project) for path in reach_files(start, root))
-
-
-def _relative(path: Path, project: Path) -> str:
-    return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
+    return tuple(name_resource(path, project) for path in reach_files(start, root))
 
 
 def _see(files: tuple[str, ...], project: Path) -> tuple[SeenFile, ...]:
-    return tuple(SeenFile(file, digest_files(project, (file,))) for file in files)
+    paths = [_path_of(file, project) for file in files]
+    return tuple(SeenFile(path, digest_files(project, (path,))) for path in paths)
+
+
+def _path_of(file: str, project: Path) -> str:
+    """Where a file is on this machine; project-relative where it can be."""
+    path = resolve_resource(file, project)
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else str(path)
 
 
 def describe(definition: Any, module_files: tuple[str, ...], project: Path) -> PluginRecord:
@@ -86,7 +89,7 @@ def describe(definition: Any, module_files: tuple[str, ...], project: Path) -> P
     name = plugin_name(definition)
     library, own = _own_files(definition, project)
     if library:
-        check_library(project / library)
+        check_library(resolve_resource(library, project))
     files = tuple(sorted({*module_files, *own}))
     anchor = definition.at
     stage = definition.stage
@@ -109,7 +112,7 @@ def _own_files(definition: Any, project: Path) -> tuple[str, tuple[str, ...]]:
     if isinstance(definition, Replace):
         return _own_files(definition.by, project)
     if isinstance(definition, NativePass):
-        library = _relative(resolve_resource(definition.library, project), project)
+        library = name_resource(resolve_resource(definition.library, project), project)
         return library, (library,)
     if isinstance(definition, Override):
         return "", (_existing(definition.file, project),)
@@ -199,10 +202,10 @@ def _let_compilers_be_missing() -> None:
 def _fault_of(error: Exception, files: tuple[str, ...], project: Path) -> Fault:
     """The error with the innermost line of the module's own files."""
     if isinstance(error, SyntaxError) and error.filename:
-        return Fault(f"SyntaxError: {error.msg}", _relative(Path(error.filename), project), error.lineno or 0)
+        return Fault(f"SyntaxError: {error.msg}", name_resource(Path(error.filename), project), error.lineno or 0)
     message = f"{type(error).__name__}: {error}" if not isinstance(error, PrecastError) else error.message
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        file = _relative(Path(frame.filename), project)
+        file = name_resource(Path(frame.filename), project)
         if file in files:
             return Fault(message, file, frame.lineno or 0)
     return Fault(message, files[0] if files else "")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from precast.spec.model import Options
 
-FORMAT = 1  # raised whenever a probe's JSON changes: older ones are made anew
+FORMAT = 2  # raised whenever a probe's JSON changes: older ones are made anew
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class PluginRecord:
     anchor: str
     summary: str
     options: tuple[OptionSchema, ...]
-    files: tuple[str, ...]  # that decide what it does; project-relative where they can be
+    files: tuple[str, ...]  # that decide what it does, as `resources` names them
     digest: str
     library: str = ""
 
@@ -49,7 +49,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class SeenFile:
-    """A file that a probe's result rests on."""
+    """A file that a probe's result rests on, by its path on this machine."""
 
     path: str
     digest: str

@@ -28,7 +28,7 @@ class PassUse:
     `kind` is one of python, native, builtin, hook, replace, drop, override, op. `origin` is where the code that
     defines it is: a project-relative file, or the dotted name of an installed module. `digest` covers the bytes of
     `files`: that code with what it imports inside its own package, and the library, saved pipeline or hook file that
-    it names. Paths in `files` are project-relative where they can be.
+    it names; `passes.resources` says how they are named.
     """
 
     name: str
@@ -39,7 +39,7 @@ class PassUse:
     origin: str = ""
     digest: str = ""
     files: tuple[str, ...] = ()
-    library: str = ""  # native code that this pass needs loaded: a path in `files`
+    library: str = ""  # native code that this pass needs loaded: one of `files`
 
 
 def plugin_set(uses: tuple[PassUse, ...]) -> str:

@@ -70,6 +70,6 @@ def place_of(error: BaseException, use: PassUse) -> Place | None:
     """The innermost line of the plugin's own files that the exception came through."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         for file in use.files:
-            if frame.filename.endswith(f"/{file}"):
+            if frame.filename.endswith(f"/{file.replace(':', '/')}"):
                 return Place(file, frame.lineno or 1)
     return None

@@ -153,7 +153,7 @@ def _attempt(action: Callable[[], None]) -> str:
     except LookupError as error:
         return f"there is no such pass: {error.args[0]}"
     except TypeError as error:
-        return f"it does not take these arguments: {_signature(str(error))}"
+        return f"wrong arguments: {_signature(str(error))}"
     except RuntimeError as error:
         return " ".join(str(error).split())
     return ""

@@ -24,6 +24,7 @@ from precast.passes.elementwise import find_unlowered
 from precast.passes.loading import load_definition
 from precast.passes.pipeline import Pipeline, Step, edit_pipeline, render_pipeline
 from precast.passes.plan import SelectedPass, describe_run, plan_edits
+from precast.passes.resources import resolve_resource
 from precast.passes.selection import PassUse
 from precast.target import Target
 
@@ -58,7 +59,7 @@ def load_passes(uses: tuple[PassUse, ...], project: Path) -> tuple[SelectedPass,
         from precast.engines.triton.native import load_library
 
         for library in libraries:
-            load_library(project / library)
+            load_library(resolve_resource(library, project))
     return tuple(SelectedPass(use, load_definition(use, project)) for use in uses)
 
 
