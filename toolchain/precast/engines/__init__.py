@@ -14,6 +14,7 @@ from typing import Protocol
 from precast.artifact import DeviceBuffer, Facts, Finding, PassRun
 from precast.errors import Place
 from precast.job import Job
+from precast.spec.model import Unit
 
 
 class Announce(Protocol):
@@ -57,6 +58,11 @@ class StageFailure(Exception):
         self.where = where
         self.hint = hint
         self.pass_name = pass_name
+
+
+def input_stage(unit: Unit, stage: str) -> str:
+    """The stage whose text `stage` reads; the first one reads the front end's text, which is of its own kind."""
+    return unit.stages[max(unit.stages.index(stage) - 1, 0)]
 
 
 class Engine(Protocol):

@@ -13,6 +13,7 @@ from pathlib import Path
 import cattrs
 
 from precast.codec import from_json, to_json
+from precast.engines import input_stage
 from precast.errors import ReleaseError, ToolError
 from precast.job import Job
 from precast.store import Store, write_file
@@ -31,7 +32,7 @@ def write_reproducer(folder: Path, job: Job, step: Step, message: str) -> str:
         request = Request(job, step.stage, "", step.carry)
         if step.stage:
             text = Store(job.store).get(step.source) or b""
-            request = replace(request, source=f"input.{step.stage}")
+            request = replace(request, source=f"input.{input_stage(job.unit, step.stage)}")
             write_file(place / request.source, text)
         if step.pass_source:
             write_file(place / f"before-{step.pass_name}.mlir", Store(job.store).get(step.pass_source) or b"")
@@ -55,7 +56,7 @@ def _free_folder(folder: Path, job: Job) -> Path:
 def _readme(place: Path, job: Job, step: Step, message: str) -> str:
     what = f"stage {step.stage}" if step.stage else "the front end"
     passing = f", pass {step.pass_name}" if step.pass_name else ""
-    return f"precast repro {place.name} runs again: {job.unit}, {what}{passing}: {message.splitlines()[0]}\n"
+    return f"`precast repro {place}` runs again: {job.unit}, {what}{passing}: {message.splitlines()[0]}\n"
 
 
 def read_reproducer(folder: Path) -> Request:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from precast.artifact import Facts
-from precast.engines import Announce, SourceText, StageFailure, StageOutput
+from precast.engines import Announce, SourceText, StageFailure, StageOutput, input_stage
 from precast.engines.triton import v3_9
 from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.facts import parse_assembler_log, read_facts
@@ -43,6 +43,7 @@ class TritonEngine:
 
     def __init__(self) -> None:
         v3_9.check_version()
+        v3_9.start_compiler()
         self._loader = KernelLoader()
         self._backends: dict[Target, Any] = {}
         self._identity = v3_9.tool_identity()
@@ -140,7 +141,7 @@ class TritonEngine:
         gluon = job.unit.source.gluon
         metadata = {**vars(options), **json.loads(source.carry)}
         session = self._open_session(job) if job.passes else None
-        previous = job.unit.stages[max(job.unit.stages.index(stage) - 1, 0)]
+        previous = input_stage(job.unit, stage)
         value = v3_9.parse_module(source.text, previous, backend) if previous in MODULE_STAGES else source.text
         log = io.StringIO()
         with contextlib.redirect_stdout(log):

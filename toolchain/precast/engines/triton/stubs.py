@@ -20,7 +20,7 @@ class NotInstalled(Exception):
 
     def __init__(self, name: str) -> None:
         package = name.partition(".")[0]
-        super().__init__(f"`{name}` is needed here, and `{package}` is not installed")
+        super().__init__(f"`{name}` is used here, and `{package}` is not installed")
 
 
 class Seal:

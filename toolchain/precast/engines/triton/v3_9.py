@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import triton
-from triton._C.libtriton import ir
+from triton._C.libtriton import ir, llvm
 from triton.backends.compiler import GPUTarget, Language
 from triton.compiler.compiler import ASTSource
 from triton.compiler.compiler import make_backend as make_triton_backend
@@ -39,6 +39,11 @@ def check_version() -> None:
             f"Triton {triton.__version__} is installed, Precast needs {VERSION}",
             hint="install the version that Precast names: `pip install precast[gpu]`",
         )
+
+
+def start_compiler() -> None:
+    """Makes LLVM know its targets. Triton does so in llir only, and a stage may be the first that a process runs."""
+    llvm.init_targets()
 
 
 def compiler_target(target: Target) -> Target:

@@ -1,0 +1,62 @@
+"""`precast repro DIR`: runs a failed stage again, alone, from the folder that its failure left.
+
+In: a reproducer's folder. Out: what the compiler printed, and the failure again (exit 1), or that there is none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from precast.job import Job
+from precast.worker.messages import Event, Failure, Request, Step, make_error
+from precast.worker.pool import lost_failure
+from precast.worker.process import WorkerLost, WorkerProcess
+from precast.worker.reproducer import read_reproducer
+
+HELP = "run a failed stage again from its reproducer"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, metavar="DIR", help="a folder in build/repro")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="instead of the limit that the job had")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    request = read_reproducer(arguments.folder)
+    if arguments.time_limit is not None:
+        request = replace(request, job=replace(request.job, time_limit_s=arguments.time_limit))
+    with tempfile.TemporaryDirectory() as scratch:
+        failure, step, printed = run_request(replace(request, job=_apart(request, Path(scratch))))
+    if printed.strip():
+        print(printed.rstrip())
+    if failure is not None:
+        raise make_error(request.job, step, failure, "")
+    print(f"{request.job.unit}: {f'stage {request.stage}' if request.stage else 'every stage'} runs without failure")
+    return 0
+
+
+def _apart(request: Request, scratch: Path) -> Job:
+    """The job with a store and a folder of its own: nothing found, nothing of the build's touched."""
+    return replace(request.job, store=str(scratch / "store"), output=str(scratch / "unit"))
+
+
+def run_request(request: Request) -> tuple[Failure | None, Step, str]:
+    """Runs one request in a fresh worker: why it failed, at which step, and what the compiler printed."""
+    step = Step(request.stage)
+
+    def remember(current: Step) -> None:
+        nonlocal step
+        step = current
+
+    worker = WorkerProcess(request.job.settings)
+    try:
+        event = worker.run(request, remember)
+    except WorkerLost as lost:
+        event = Event("failed", failure=lost_failure(lost))
+    try:
+        return event.failure, step, worker.last_words()
+    finally:
+        worker.stop()
