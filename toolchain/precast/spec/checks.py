@@ -44,13 +44,15 @@ def check_names(table: KernelTable, spec: KernelSpec) -> None:
 def check_values(table: KernelTable, spec: KernelSpec, signature: Signature, targets: Sequence[Target]) -> None:
     """Every run-time argument has a type and every constexpr a value, on each target."""
     typed = set(table.sub_table("args"))
+    tried = {*table.sub_table("matrix"), *table.sub_table("constants")}  # one that was refused has its error already
     for parameter in signature.parameters:
         if not parameter.constexpr and parameter.name not in typed:
             message = f"argument `{parameter.name}` of `{spec.source.function}` has no type"
             hint = f'write `{parameter.name} = "i32"`, or its type, in [kernel.{spec.name}.args]'
             table.problems.add([table.place_of("args").key_error(message, hint)])
-        elif parameter.constexpr and not all(parameter.name in given_names(spec, target) for target in targets):
-            table.problems.add([_valueless(table, spec, parameter)])
+        elif parameter.constexpr and parameter.name not in tried:
+            if not all(parameter.name in given_names(spec, target) for target in targets):
+                table.problems.add([_valueless(table, spec, parameter)])
 
 
 def given_names(spec: KernelSpec, target: Target) -> set[str]:
@@ -92,16 +94,23 @@ def check_grid(table: KernelTable, spec: KernelSpec) -> None:
             raise table.node.key_error(f"kernel `{spec.name}` has no grid", 'write `grid = ["cdiv(n, BLOCK)"]`')
         if not 1 <= len(node.items()) <= 3:
             raise node.error(f"a grid has one to three dimensions, not {len(node.items())}")
-        names = set(grid_names(spec))
-        others = {argument.name for argument in spec.arguments} - names
+        integers = set(grid_names(spec))
+        known = {*integers, *spec.parameters, *table.sub_table("matrix")} - {"exclude"}
         for item in node.items():
             with table.problems.collect():
                 if isinstance(item.value, int) and not isinstance(item.value, bool) and item.value >= 0:
                     continue
-                text = item.text()
-                for name in parse_grid(text, names | others, item.inside).names:
-                    if name in others:
+                used = parse_grid(item.text(), known, item.inside).names
+                for name in used:
+                    if name not in integers and name in read_names(spec):
                         raise item.error(f"`{name}` is no integer: a grid is computed from integers")
+
+
+def read_names(spec: KernelSpec) -> set[str]:
+    """Arguments, axes and constexprs that were read; what is missing from them has been complained about."""
+    axes = [*spec.axes, *(axis for section in spec.targets for axis in section.axes)]
+    names = {name for values in (spec.defaults, spec.constants, *spec.configs) for name, _ in values}
+    return names | {argument.name for argument in spec.arguments} | {axis.name for axis in axes}
 
 
 def grid_names(spec: KernelSpec) -> Iterator[str]:

@@ -103,7 +103,7 @@ class Closure:
         """The files that `start`'s imports reach, itself included, sorted by name."""
         reached: dict[Path, ModuleFile] = {}
         asked: dict[Path, set[str]] = {}
-        waiting = [*self._with_packages(start, start)]
+        waiting: list[tuple[ModuleFile, set[str]]] = [(each, set()) for each in self._with_packages(start, start)]
         while waiting:
             module, names = waiting.pop()
             new = names - asked.setdefault(module.file, set())
@@ -147,26 +147,28 @@ class Closure:
                 continue
             if not whole and not (asked & set(record.names) or "*" in record.names):
                 continue  # an installed module that only re-exports: follow the names that are asked of it
-            yield from self._imported(dotted, record.names, imports.attributes, module, start)
+            # What is asked of a module may be asked, through it, of what it imports.
+            wanted = {*record.names, *asked, *(() if record.names else imports.attributes)}
+            for found in self._imported(dotted, record.names, module, start):
+                yield found, wanted
 
     def _imported(
-        self, dotted: str, names: Iterable[str], attributes: frozenset[str], importer: ModuleFile, start: ModuleFile
-    ) -> Iterator[tuple[ModuleFile, set[str]]]:
-        wanted = set(names) or set(attributes)
+        self, dotted: str, names: Iterable[str], importer: ModuleFile, start: ModuleFile
+    ) -> Iterator[ModuleFile]:
+        """The modules that one import statement runs: the one it names, names that are modules, their packages."""
         for name in (dotted, *(f"{dotted}.{each}" for each in names if each != "*")):
             module = self._find(name, importer, start)
             if module:
-                for each, _ in self._with_packages(module, importer):
-                    yield each, wanted
+                yield from self._with_packages(module, importer)
 
-    def _with_packages(self, module: ModuleFile, importer: ModuleFile) -> Iterator[tuple[ModuleFile, set[str]]]:
+    def _with_packages(self, module: ModuleFile, importer: ModuleFile) -> Iterator[ModuleFile]:
         """The module and the packages around it, whose `__init__` an import of it runs."""
-        yield module, set()
+        yield module
         parts = module.name.split(".")
         for count in range(1, len(parts)):
             package = self._find(".".join(parts[:count]), module, importer)
             if package:
-                yield package, set()
+                yield package
 
     def _find(self, name: str, importer: ModuleFile, start: ModuleFile) -> ModuleFile | None:
         folders = tuple(dict.fromkeys((importer.root, start.root, *self._python_path, *self._installed)))

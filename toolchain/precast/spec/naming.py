@@ -11,7 +11,7 @@ from precast.spec.model import Constant, Hint, Variant
 from precast.target import Target
 
 _KERNEL = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_PART = re.compile(r"""([A-Za-z_]\w*)(?:%(\d+)|==(1)|=("(?:[^"\\]|\\.)*"|[^,@"]+))""", re.ASCII)
+_PART = re.compile(r"""([A-Za-z_]\w*)(?:%(\d+)|==(1)|=("(?:[^"\\]|\\.)*"|[\w.*+-]+))""", re.ASCII)
 
 
 @dataclass(frozen=True)

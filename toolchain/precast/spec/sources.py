@@ -79,7 +79,7 @@ class SourceReader:
     def _by_name(self, node: Node, name: str) -> ModuleFile:
         module = find_module(name, (*self.python_path, *self.installed))
         if module is None:
-            shown = ", ".join(f"`{self.show(folder)}`" for folder in self.python_path)
+            shown = ", ".join(f"`{os.path.relpath(folder, self.folder)}`" for folder in self.python_path)
             raise node.error(f"module `{name}` is not found", f"`pythonpath` of [tool.precast] is {shown}")
         return module
 

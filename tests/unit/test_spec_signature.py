@@ -1,0 +1,185 @@
+"""Signatures read from sources with `ast`: every form that kernels come in, without importing one."""
+
+from pathlib import Path
+
+import pytest
+
+from precast.errors import SpecError
+from precast.spec.decorators import Config
+from precast.spec.signature import Parameter, read_signature
+from precast.spec.sources import SourceReader, absolute_name
+from precast.spec.syntax import parse_source
+from precast.spec.toml import parse_document
+
+LOADING = Path(__file__).parents[1] / "fixtures" / "loading"
+HEAD = "import triton\nimport triton.language as tl\n"
+
+
+def read(source, name="kernel", others=None):
+    modules = {dotted: parse_source(text, f"{dotted}.py") for dotted, text in (others or {}).items()}
+    return read_signature(parse_source(source, "k.py"), name, lambda importer, dotted, wanted: modules.get(dotted))
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    ["tl.constexpr", '"tl.constexpr"', "constexpr", "triton.language.constexpr", "gl.constexpr", "ttgl.constexpr"],
+)
+def test_every_way_to_write_constexpr(annotation):
+    signature = read(HEAD + f"@triton.jit\ndef kernel(x, B: {annotation}): pass")
+    assert signature.parameters == (Parameter("x", False), Parameter("B", True))
+
+
+def test_annotations_that_are_no_constexpr():
+    assert not read(HEAD + "@triton.jit\ndef kernel(n: tl.int32): pass").parameters[0].constexpr
+
+
+@pytest.mark.parametrize(
+    ("default", "value", "text"),
+    [
+        ("128", 128, ""),
+        ("-1", -1, ""),
+        ("1e-5", 1e-5, ""),
+        ("True", True, ""),
+        ("None", None, ""),
+        ('"relu"', "relu", ""),
+        ("tl.float32", "tl.float32", ""),
+        ("tl.constexpr(4)", 4, ""),
+        ("SIZE", 64, ""),
+        ("2 * SIZE", None, "2 * SIZE"),
+        ("pick()", None, "pick()"),
+        ("(1, 2)", None, "(1, 2)"),
+    ],
+)
+def test_defaults(default, value, text):
+    signature = read(HEAD + f"SIZE = 64\n@triton.jit\ndef kernel(x, B: tl.constexpr = {default}): pass")
+    assert signature.parameters[1] == Parameter("B", True, True, value, text)
+
+
+def test_keyword_only_and_positional_only_parameters():
+    signature = read(HEAD + "@triton.jit\ndef kernel(x, /, n=3, *, B: tl.constexpr = 4, C: tl.constexpr): pass")
+    assert [(each.name, each.has_default) for each in signature.parameters] == [
+        ("x", False), ("n", True), ("B", True), ("C", False),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("source", "gluon"),
+    [
+        ("from triton import jit\n@jit\ndef kernel(x): pass", False),
+        ("import triton as t\n@t.jit(noinline=True)\ndef kernel(x): pass", False),
+        ("from triton.experimental import gluon\n@gluon.jit\ndef kernel(x): pass", True),
+        ("from triton.experimental.gluon import jit\n@jit\ndef kernel(x): pass", True),
+        ("import triton.experimental.gluon as g\n@g.jit(do_not_specialize=['x'])\ndef kernel(x): pass", True),
+        (HEAD + "if True:\n    @triton.jit\n    def kernel(x): pass", False),
+        (HEAD + "try:\n    import fast\nexcept ImportError:\n    @triton.jit\n    def kernel(x): pass", False),
+        (HEAD + "def plain(x): pass\nkernel = triton.jit(plain)", False),
+        (HEAD + "def plain(x): pass\nkernel = triton.jit(noinline=True)(plain)", False),
+        (HEAD + "@triton.jit\ndef inner(x): pass\nkernel = inner", False),
+        (HEAD + "@triton.jit\ndef inner(x): pass\nkernel: object = inner", False),
+        (HEAD + "def make():\n    @triton.jit\n    def inner(x): pass\n    return inner\nkernel = make()", False),
+        (HEAD + "def make():\n    def inner(x): pass\n    return triton.jit(inner)\nkernel = make()", False),
+        (
+            HEAD + "def make():\n    @triton.jit\n    def other(a, b): pass\n    @triton.jit\n    def inner(x): pass\n"
+            "    return inner\nkernel = make()",
+            False,
+        ),
+        (HEAD + "@triton.jit\ndef kernel(a, b): pass\n@triton.jit\ndef kernel(x): pass", False),
+    ],
+)
+def test_forms_of_a_kernel(source, gluon):
+    signature = read(source)
+    assert [each.name for each in signature.parameters] == ["x"]
+    assert signature.gluon is gluon
+
+
+def test_kernels_and_factories_of_other_modules():
+    others = {
+        "lib": HEAD
+        + "@triton.jit\ndef real(x): pass\ndef make():\n    @triton.jit\n    def inner(y): pass\n    return inner"
+    }
+    assert read("from lib import real as kernel", others=others).parameters == (Parameter("x", False),)
+    assert read("from lib import make\nkernel = make()", others=others).parameters == (Parameter("y", False),)
+
+
+def test_autotune_and_heuristics():
+    signature = read(
+        HEAD
+        + "@triton.autotune(configs=[triton.Config({'B': 64}, num_warps=2), triton.Config(dict(B=128), 8, num_stages=4)],"
+        + " key=['n'])\n@triton.heuristics({'EVEN': lambda a: True})\n"
+        + "@triton.heuristics(values={'WIDE': lambda a: True})\n@triton.jit\n"
+        + "def kernel(x, n, B: tl.constexpr, EVEN: tl.constexpr, WIDE: tl.constexpr): pass"
+    )
+    assert signature.configs == (
+        Config((("B", 64), ("num_warps", 2))),
+        Config((("B", 128), ("num_warps", 8), ("num_stages", 4))),
+    )
+    assert signature.heuristics == ("EVEN", "WIDE")
+
+
+@pytest.mark.parametrize(
+    ("configs", "found"),
+    [
+        ("CONFIGS", (Config((("B", 64),)),)),
+        ("[]", ()),
+        ("make()", None),
+        ("[triton.Config({'B': b}) for b in (1, 2)]", None),
+        ("[triton.Config({'B': pick()})]", None),
+        ("[triton.Config(TABLE)]", None),
+        ("[triton.Config({**TABLE})]", None),
+        ("[other]", None),
+    ],
+)
+def test_configs_that_are_literal_and_that_are_not(configs, found):
+    source = HEAD + "CONFIGS = [triton.Config({'B': 64})]\n"
+    source += f"@triton.autotune({configs}, key=[])\n@triton.jit\ndef kernel(B: tl.constexpr): pass"
+    assert read(source).configs == found
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "line"),
+    [
+        ("def kernel(x): pass", "`kernel` is not a kernel: no @triton.jit decorates it", 1),
+        (HEAD + "@triton.jit\ndef kernel(*x): pass", "kernel `kernel` takes a variable number of arguments", 4),
+        ("kernel = 3", "cannot tell which function `kernel` is", 1),
+        ("kernel = table['a']", "cannot tell which function `kernel` is", 1),
+        ("from lib import kernel", "`kernel` comes from module `lib`, which is not found", 1),
+        ("kernel = kernel", "cannot tell which function `kernel` is", 1),
+    ],
+)
+def test_what_is_no_kernel(source, message, line):
+    with pytest.raises(SpecError) as caught:
+        read(source)
+    assert (caught.value.message, caught.value.where.line) == (message, line)
+
+
+@pytest.mark.parametrize(
+    ("dotted", "package", "absolute"),
+    [
+        ("a.b", "p.q", "a.b"),
+        (".", "p.q", "p.q"),
+        (".a", "p.q", "p.q.a"),
+        ("..a.b", "p.q", "p.a.b"),
+        ("..", "p.q", "p"),
+    ],
+)
+def test_relative_names(dotted, package, absolute):
+    assert absolute_name(dotted, package) == absolute
+
+
+@pytest.mark.parametrize(
+    ("source", "file", "module", "parameters"),
+    [
+        ("stack.ops.scale:scale_kernel", "src/stack/ops/scale.py", "stack.ops.scale", "x_ptr out_ptr n factor BLOCK"),
+        ("model:bias_kernel", "src/model.py", "model", "x_ptr b_ptr out_ptr n_cols BLOCK"),
+        ("tuned:tuned_kernel", "src/tuned.py", "tuned", "x_ptr out_ptr n BLOCK EVEN"),
+        ("factory:square_kernel", "src/factory.py", "factory", "x_ptr out_ptr n BLOCK"),
+        ("factory:doubled_kernel", "src/factory.py", "factory", "x_ptr out_ptr n BLOCK"),
+        ("sibling.py:sibling_kernel", "kernels/sibling.py", "", "x_ptr out_ptr n BLOCK"),
+        ("globals.py:globals_kernel", "kernels/globals.py", "", "x_ptr out_ptr n BLOCK ADD MODE FLAG NOTHING"),
+    ],
+)
+def test_the_loading_fixtures(source, file, module, parameters):
+    node = parse_document(f'source = "{source}"', "k.toml").root.table()["source"]
+    found, signature = SourceReader(LOADING, (LOADING / "src",)).read(node, LOADING / "kernels")
+    assert (found.file, found.module, found.text) == (file, module, source if module else f"{file}:{found.function}")
+    assert [each.name for each in signature.parameters] == parameters.split()
