@@ -10,7 +10,7 @@ import triton.language as tl
 
 @triton.jit
 def dropout_kernel(out, x, n, p, seed, BLOCK: tl.constexpr):
-    counter = tl.program_id(0) * (BLOCK // 4) + tl.arange(0, BLOCK // 4)
+    counter = tl.program_id(0).to(tl.int64) * (BLOCK // 4) + tl.arange(0, BLOCK // 4)
     a, b, c, d = tl.rand4x(seed, counter)
     random = tl.reshape(tl.join(tl.join(a, c), tl.join(b, d)), [BLOCK])
     places = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)

@@ -12,8 +12,7 @@ import triton.language as tl
 def embedding_kernel(out, table, ids, n_ids, n_cols, first_id, n_rows, out_stride, table_stride, BLOCK: tl.constexpr):
     place = tl.program_id(0).to(tl.int64)
     columns = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = columns < n_cols
     row = tl.load(ids + place).to(tl.int64) - first_id
-    here = (row >= 0) & (row < n_rows)
-    value = tl.load(table + row * table_stride + columns, mask=inside & here, other=0.0)
-    tl.store(out + place * out_stride + columns, value, mask=inside)
+    present = tl.where((row >= 0) & (row < n_rows), n_cols, 0)
+    value = tl.load(table + row * table_stride + columns, mask=columns < present, other=0.0)
+    tl.store(out + place * out_stride + columns, value, mask=columns < n_cols)
