@@ -1,0 +1,75 @@
+"""The CPU engine: TTIR text to an x86-64 object, as pure functions over text. In: a stage's text. Out: the next one's.
+
+`ttir → loops → llir → obj`. The same text gives the same result, whatever the process, the hash seed or the machine.
+Everything that is refused is a `PassError` that names op and source line; the caller knows the unit.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from precast.artifact import Facts, Parameter
+from precast.errors import PassError
+
+STAGES = ("loops", "llir", "obj")
+
+
+def lower_ttir(ttir_text: str, level: str) -> str:
+    """`loops` MLIR text for a feature level (`x86-64-v2`, `-v3`, `-v4`) from a kernel's TTIR."""
+    from precast.engines.cpu import lowering
+
+    return lowering.lower_module(ttir_text, level)
+
+
+def lower_loops(text: str, level: str) -> str:
+    """LLVM IR text from `loops` text."""
+    from precast.engines.cpu import pipeline
+
+    return pipeline.lower_module(text)
+
+
+def emit_object(llvm_ir: str, level: str, symbol: str) -> bytes:
+    """An ELF object for the level from LLVM IR text; its entry is called `symbol`."""
+    from precast.engines.cpu import object as object_stage
+
+    return object_stage.emit_object(llvm_ir, level, symbol)
+
+
+def symbol_of(slug: str) -> str:
+    """The C symbol of a unit's entry, from the unit's slug."""
+    return re.sub(r"\W", "_", slug)
+
+
+def read_facts(loops_text: str, parameters: tuple[Parameter, ...], image: bytes, symbol: str) -> Facts:
+    """The facts of a unit: scratch from the `loops` text, code size from the object.
+
+    `parameters` are the run-time arguments in order, as the caller knows them from the unit.
+    """
+    from precast.engines.cpu import elf
+
+    found = re.search(r"precast\.thread_scratch_bytes = (\d+)", loops_text)
+    if found is None:
+        raise PassError("the `loops` text does not say how much scratch a thread needs")
+    return Facts(
+        symbol=symbol,
+        parameters=parameters,
+        warp_size=1,
+        thread_scratch_bytes=int(found[1]),
+        code_bytes=elf.find_code_bytes(image),
+    )
+
+
+def describe_pipeline(stage: str, level: str) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
+    """The steps of a stage as (name, options), in order: what is printed, and what a stage key covers."""
+    from precast.engines.cpu import object as object_stage
+    from precast.engines.cpu import pipeline
+
+    if stage == "loops":
+        return (("lower-ttir", (("level", level), ("version", VERSION))),)
+    if stage == "llir":
+        return tuple((name, ()) for name in pipeline.PASSES)
+    return (("optimize", object_stage.OPTIONS), ("emit-object", (("cpu", level), ("triple", object_stage.TRIPLE))))
+
+
+VERSION = 1  # of the lowering: a change of generated code changes it

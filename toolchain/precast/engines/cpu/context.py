@@ -1,0 +1,255 @@
+"""State of lowering one kernel: where values live, scratch memory, memoised forms. In: analyses. Out: forms on demand.
+
+`evaluate` is the heart: it answers what a tensor value is at a cursor, walking the lazy expression tree down to
+buffers and scalars; what was answered before in the same loop body is not written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from precast.engines.cpu import memory, shapes
+from precast.engines.cpu.arithmetic import Arithmetic
+from precast.engines.cpu.builder import Body, Builder
+from precast.engines.cpu.errors import refuse
+from precast.engines.cpu.ir import Dense, Op, Type, Value, element_bytes
+from precast.engines.cpu.machine import Machine
+from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar
+
+ALIGNMENT = 64
+_STATUS_BYTES = 64
+_BOUNCE_BYTES = 1024  # the widest streaming vector of 64-bit elements
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A carried tensor of pointers or integers: another tensor plus one scalar."""
+
+    start: Value
+    distance: Scalar  # i64 elements for pointers, else of the tensor's element
+
+
+Place = Scalar | Buffer | Shifted
+Key = tuple[Value, Cursor]
+
+
+class Context:
+    """One kernel's lowering; used by every lowering module."""
+
+    def __init__(self, machine: Machine, scratch: str) -> None:
+        self.machine = machine
+        self.b = Builder()
+        self.arithmetic = Arithmetic(self.b, machine)
+        self.places: dict[Value, Place] = {}
+        self._scopes: list[dict[Key, Form]] = [{}]
+        self._scratch = scratch
+        self._used = _STATUS_BYTES + _BOUNCE_BYTES
+        self.scratch_bytes = self._used
+        self.program: tuple[Scalar, ...] = ()  # ids x, y, z and counts x, y, z
+        self.status = scratch
+
+    @property
+    def bounce(self) -> str:
+        """Scratch for one vector, used and done with at once."""
+        return self.b.offset(self._scratch, self.b.index(_STATUS_BYTES), "i8")
+
+    # Scratch memory.
+
+    def allocate(self, type_: Type) -> Buffer:
+        """A buffer for a tensor of this type, aligned to a cache line."""
+        size = type_.count * element_bytes(type_.element)
+        size = -(-size // ALIGNMENT) * ALIGNMENT
+        offset = self._used
+        self._used += size
+        self.scratch_bytes = max(self.scratch_bytes, self._used)
+        pointer = self.b.offset(self._scratch, self.b.index(offset), "i8")
+        return Buffer(pointer, type_.element, type_.shape)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Inside, forms are memoised apart; afterwards they are forgotten, as their text is in an inner region."""
+        self._scopes.append({})
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+
+    @contextmanager
+    def region(self) -> Iterator[None]:
+        """`scope`, and scratch taken inside is free again afterwards."""
+        used = self._used
+        with self.scope():
+            yield
+        self._used = used
+
+    # Structured control with memo scopes.
+
+    def loop(
+        self,
+        index: Scalar,
+        lower: Scalar,
+        upper: Scalar,
+        step: int,
+        carried: Sequence[Plain],
+        body: Callable[[list[Plain]], Sequence[Plain]],
+        known: dict[Key, Form] | None = None,
+    ) -> list[Plain]:
+        """A loop in whose body the forms in `known` hold."""
+
+        def scoped(_: Scalar, inside: list[Plain]) -> Sequence[Plain]:
+            with self.scope():
+                self._scopes[-1].update(known or {})
+                return body(inside)
+
+        return self.b.loop_named(index, lower, upper, step, carried, scoped)
+
+    def count(self, size: int, body: Body) -> None:
+        """A plain loop from 0 to `size`, nothing carried."""
+
+        def scoped(index: Scalar, carried: list[Plain]) -> Sequence[Plain]:
+            with self.scope():
+                return body(index, carried)
+
+        self.b.loop(self.b.index(0), self.b.index(size), 1, [], scoped)
+
+    def branch(
+        self,
+        condition: Scalar,
+        like: Sequence[Plain],
+        then: Callable[[], Sequence[Plain]],
+        otherwise: Callable[[], Sequence[Plain]] | None = None,
+    ) -> list[Plain]:
+        def scoped(body: Callable[[], Sequence[Plain]]) -> Callable[[], Sequence[Plain]]:
+            def run() -> Sequence[Plain]:
+                with self.scope():
+                    return body()
+
+            return run
+
+        return self.b.branch(condition, like, scoped(then), otherwise and scoped(otherwise))
+
+    # Evaluation.
+
+    def scalar(self, value: Value) -> Scalar:
+        """A value that is not a tensor; its op was lowered when control came by."""
+        place = self.places[value]
+        assert isinstance(place, Scalar)
+        return place
+
+    def evaluate(self, value: Value, cursor: Cursor) -> Form:
+        """The form of `value` at `cursor`."""
+        if not value.type.is_tensor:
+            return self.scalar(value)
+        key = (value, cursor)
+        for scope in reversed(self._scopes):
+            if key in scope:
+                return scope[key]
+        form = self._evaluate(value, cursor)
+        self._scopes[-1][key] = form
+        return form
+
+    def remember(self, value: Value, cursor: Cursor, form: Form) -> None:
+        self._scopes[-1][(value, cursor)] = form
+
+    def plain(self, value: Value, cursor: Cursor) -> Plain:
+        """`evaluate`, as a scalar or a vector."""
+        return self.b.plain(self.evaluate(value, cursor), cursor.width)
+
+    def _evaluate(self, value: Value, cursor: Cursor) -> Form:
+        place = self.places.get(value)
+        if isinstance(place, Scalar):
+            return place
+        if isinstance(place, Buffer):
+            return memory.read_buffer(self, place, cursor)
+        if isinstance(place, Shifted):
+            return self._evaluate_shifted(place, value, cursor)
+        operation = value.definition
+        assert operation is not None, "a tensor argument without a place"
+        if operation.name in _SOURCES:
+            return _SOURCES[operation.name](self, operation, cursor)
+        if operation.name in shapes.MOVES:
+            operand = operation.operands[0]
+            return self.evaluate(operand, shapes.operand_cursor(self.b, value, operand, cursor))
+        return self._evaluate_elementwise(operation, value, cursor)
+
+    def _evaluate_elementwise(self, operation: Op, value: Value, cursor: Cursor) -> Form:
+        forms = [self.evaluate(operand, cursor) for operand in operation.operands]
+        if operation.name == "tt.map_elementwise":
+            results = self.inline(operation, forms, cursor.width)
+        else:
+            results = self.arithmetic.apply(operation, forms, cursor.width)
+        for result, form in zip(operation.results, results, strict=True):
+            self.remember(result, cursor, form)
+        return results[value.index]
+
+    def _evaluate_shifted(self, place: Shifted, value: Value, cursor: Cursor) -> Form:
+        start = self.evaluate(place.start, cursor)
+        name = "tt.addptr" if value.type.is_pointer else "arith.addi"
+        return self.arithmetic.apply(Op(name, results=[Value(value.type)]), [start, place.distance], cursor.width)[0]
+
+    def inline(self, operation: Op, forms: Sequence[Form], width: int) -> list[Form]:
+        """The region of an op applied to forms: its block arguments stand for them."""
+        body = operation.body
+        if len(operation.regions[0]) > 1:
+            raise refuse(operation, "its region branches")
+        known: dict[Value, Form] = dict(zip(body.arguments, forms, strict=True))
+        for inner in body.operations[:-1]:
+            operands = [known[each] if each in known else self.scalar(each) for each in inner.operands]
+            if inner.name == "arith.constant":
+                results: list[Form] = [self.constant(inner)]
+            elif inner.regions:
+                raise refuse(inner, f"inside the region of `{operation.name}`")
+            else:
+                results = self.arithmetic.apply(inner, operands, width)
+            known.update(zip(inner.results, results, strict=True))
+        return [known[each] if each in known else self.scalar(each) for each in body.terminator.operands]
+
+    def constant(self, operation: Op) -> Scalar:
+        """A scalar constant, or the value of a splat one."""
+        value = operation.attributes["value"]
+        if isinstance(value, Dense):
+            value = value.values[0]
+        return self.literal(value, operation.result.type.element)
+
+    def literal(self, value: int | float, element: str) -> Scalar:
+        if element == "bf16" or element.startswith("f8"):
+            return self.b.constant(memory.encode_float(float(value), element), element)
+        return self.b.constant(value, element)
+
+
+def _evaluate_constant(context: Context, operation: Op, cursor: Cursor) -> Form:
+    value = operation.attributes["value"]
+    if value.splat:
+        return context.constant(operation)
+    raise refuse(operation, "a tensor constant whose elements differ")
+
+
+def _evaluate_range(context: Context, operation: Op, cursor: Cursor) -> Form:
+    start = context.b.integer("addi", cursor.index[0], operation.attributes["start"])
+    element = operation.result.type.element
+    base = context.b.resize(start, element)
+    assert isinstance(base, Scalar)
+    return base if cursor.lane is None else Affine(base, context.b.constant(1, element))
+
+
+def _evaluate_splat(context: Context, operation: Op, cursor: Cursor) -> Form:
+    return context.scalar(operation.operands[0])
+
+
+def _evaluate_load(context: Context, operation: Op, cursor: Cursor) -> Form:
+    return memory.evaluate_load(context, operation, cursor)
+
+
+def _evaluate_poison(context: Context, operation: Op, cursor: Cursor) -> Form:
+    return context.b.zero(operation.result.type.element, 1)
+
+
+_SOURCES: dict[str, Callable[[Context, Op, Cursor], Form]] = {
+    "arith.constant": _evaluate_constant,
+    "tt.make_range": _evaluate_range,
+    "tt.splat": _evaluate_splat,
+    "tt.load": _evaluate_load,
+    "ub.poison": _evaluate_poison,
+}

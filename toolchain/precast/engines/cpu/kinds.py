@@ -1,0 +1,61 @@
+"""What kind of thing an op is: lazy, sink, write. In: op names. Out: facts that analyses and lowerings share."""
+
+from __future__ import annotations
+
+from precast.engines.cpu.ir import Dense, Op, Value
+from precast.engines.cpu.shapes import is_view
+
+# Ops whose tensor results are computed where they stand and live in a buffer (or are written through).
+EAGER = frozenset({
+    "tt.reduce", "tt.scan", "tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.atomic_cas", "tt.histogram", "tt.gather",
+    "tt.join", "tt.cat", "scf.for", "scf.while", "scf.if",
+})  # fmt: skip
+# Ops that use tensors and have no tensor result of their own.
+CONSUMERS = frozenset({
+    "tt.store", "tt.assert", "tt.print", "tt.return", "tt.unsplat", "scf.yield", "scf.condition", "cf.br", "cf.cond_br",
+})  # fmt: skip
+WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
+LOOPS = frozenset({"scf.for", "scf.while"})
+_EXPENSIVE = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "powf", "log1p", "extern_elementwise"})
+_SLOW = frozenset({
+    "divf", "sqrt", "rsqrt", "divsi", "divui", "remsi", "remui", "remf", "precise_divf", "precise_sqrt", "approx_divf",
+})  # fmt: skip
+
+
+def is_sink(operation: Op) -> bool:
+    """Whether the op evaluates its tensor operands in a loop nest of its own."""
+    if operation.name == "tt.reshape":
+        return not is_view(operation)
+    return operation.name in EAGER or operation.name in CONSUMERS
+
+
+def is_lazy(operation: Op) -> bool:
+    """Whether the op's tensor results are evaluated where they are used."""
+    return bool(operation.results) and operation.results[0].type.is_tensor and not is_sink(operation)
+
+
+def own_cost(operation: Op) -> float:
+    """Rough cost of one element, where a buffer read is 1."""
+    name = operation.name.split(".")[1]
+    if name in _EXPENSIVE:
+        return 8.0
+    if name in _SLOW:
+        return 3.0
+    if operation.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.constant", "tt.make_range", "tt.reshape"):
+        return 0.0
+    return 1.0 if operation.name == "tt.load" else 0.3
+
+
+def known_constant(value: Value) -> int | None:
+    """The integer that a scalar or splat constant holds."""
+    operation = value.definition
+    if operation is None:
+        return None
+    if operation.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi"):
+        return known_constant(operation.operands[0])
+    if operation.name != "arith.constant":
+        return None
+    constant = operation.attributes["value"]
+    if isinstance(constant, Dense):
+        return int(constant.values[0]) if constant.splat and not operation.result.type.is_float else None
+    return int(constant) if not operation.result.type.is_float else None

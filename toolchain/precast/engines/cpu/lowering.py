@@ -1,0 +1,149 @@
+"""The `loops` stage: TTIR text to MLIR text. In: a kernel's TTIR. Out: a module with one public entry.
+
+The entry runs a range of programs: `i32 entry(arguments, grid, begin, end, scratch)`. The program itself is a function
+of its own, which LLVM puts in place.
+"""
+
+from __future__ import annotations
+
+from precast.engines.cpu import control, inlining, statements
+from precast.engines.cpu.analyses import Analysis
+from precast.engines.cpu.context import Context
+from precast.engines.cpu.errors import refuse
+from precast.engines.cpu.ir import Block, Function, Op
+from precast.engines.cpu.kernel import Kernel
+from precast.engines.cpu.machine import MACHINES, Machine
+from precast.engines.cpu.reader import parse_ttir
+from precast.engines.cpu.values import Scalar, memory_type
+from precast.errors import PassError
+
+SCRATCH_ATTRIBUTE = "precast.thread_scratch_bytes"
+_GRID = ("x", "y", "z", "grid_x", "grid_y", "grid_z")
+
+
+def find_kernel(text: str) -> Function:
+    """The public function of a TTIR module, with the functions it calls put in place."""
+    functions = parse_ttir(text)
+    public = [each for each in functions if each.public]
+    if len(public) != 1:
+        raise PassError(f"a TTIR module has one kernel; this one has {len(public)}")
+    inlining.inline_calls(public[0], {each.name: each for each in functions})
+    return public[0]
+
+
+def lower_module(text: str, level: str) -> str:
+    """The `loops` text of a kernel for a feature level."""
+    machine = MACHINES[level]
+    function = find_kernel(text)
+    for value in function.blocks[0].arguments:
+        if value.type.element not in _ARGUMENTS or value.type.is_tensor:
+            raise PassError(f"the CPU engine cannot take an argument of type `{value.type}`", function.operation.where)
+    context = Context(machine, "%scratch")
+    kernel = Kernel(context, Analysis(function), statements.lower_block, statements.write_value)
+    _lower_body(kernel, function)
+    return _render_module(context, function, machine)
+
+
+_ARGUMENTS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "ptr", "f8E4M3FN", "f8E5M2")
+
+
+def _lower_body(kernel: Kernel, function: Function) -> None:
+    context = kernel.context
+    context.program = tuple(Scalar(f"%{name}", "i32") for name in _GRID)
+    for index, value in enumerate(function.blocks[0].arguments):
+        context.places[value] = Scalar(f"%argument{index}", value.type.element)
+    labels = {block: f"^block{index}" for index, block in enumerate(function.blocks)}
+    for index, block in enumerate(function.blocks):
+        if index:
+            _open_block(context, block, labels[block])
+        with context.scope():
+            kernel.lower_block(kernel, block)
+            _close_block(context, block.terminator, labels)
+
+
+def _open_block(context: Context, block: Block, label: str) -> None:
+    arguments = []
+    for value in block.arguments:
+        if value.type.is_tensor:
+            raise PassError("the CPU engine cannot pass a tensor between branches of an early return")
+        scalar = Scalar(context.b.fresh(), value.type.element)
+        context.places[value] = scalar
+        arguments.append(f"{scalar.name}: {scalar.type}")
+    context.b.line(f"{label}({', '.join(arguments)}):" if arguments else f"{label}:")
+
+
+def _close_block(context: Context, terminator: Op, labels: dict[Block, str]) -> None:
+    if terminator.name == "tt.return":
+        context.b.line("func.return")
+        return
+    targets = []
+    for block, passed in terminator.successors:
+        scalars = [context.scalar(value) for value in passed]
+        names, types = ", ".join(each.name for each in scalars), ", ".join(each.type for each in scalars)
+        targets.append(f"{labels[block]}({names} : {types})" if scalars else labels[block])
+    if terminator.name == "cf.br":
+        context.b.line(f"cf.br {targets[0]}")
+    elif terminator.name == "cf.cond_br":
+        context.b.line(f"cf.cond_br {context.scalar(terminator.operands[0]).name}, {targets[0]}, {targets[1]}")
+    else:
+        assert not control.is_terminator(terminator)
+        raise refuse(terminator, "a function does not end with it")
+
+
+def _render_module(context: Context, function: Function, machine: Machine) -> str:
+    types = [value.type.element for value in function.blocks[0].arguments]
+    registers = [Scalar("", element).type for element in types]
+    parameters = [f"%argument{index}: {type_}" for index, type_ in enumerate(registers)]
+    parameters += [f"%{name}: i32" for name in _GRID] + ["%scratch: !llvm.ptr"]
+    wide = f'passthrough = [["prefer-vector-width", "{machine.vector_bits}"]]'
+    lines = [f"module attributes {{{SCRATCH_ATTRIBUTE} = {context.scratch_bytes} : i64}} {{"]
+    lines += [f"  func.func private @{name}{signature}" for name, signature in sorted(context.b.declarations.items())]
+    program = f"{function.name}.program"
+    lines.append(
+        f'  func.func private @"{program}"({", ".join(parameters)}) '
+        f"attributes {{llvm.linkage = #llvm.linkage<internal>, {wide}}} {{"
+    )
+    lines += [*context.b.prologue, *context.b.lines, "  }"]
+    lines += _render_entry(function.name, program, types, registers, wide)
+    return "\n".join([*lines, "}", ""])
+
+
+def _render_entry(name: str, program: str, types: list[str], registers: list[str], wide: str) -> list[str]:
+    loads = []
+    for index, (element, register) in enumerate(zip(types, registers, strict=True)):
+        loads.append(f"    %slot{index} = llvm.getelementptr %arguments[{index}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        raw = "raw" if element == "i1" else "argument"
+        loads.append(f"    %{raw}{index} = llvm.load %slot{index} : !llvm.ptr -> {memory_type(element)}")
+        if element == "i1":
+            loads.append(f"    %argument{index} = arith.trunci %raw{index} : i8 to i1")
+    passed = [f"%argument{index}" for index in range(len(types))]
+    passed += [f"%{each}" for each in _GRID] + ["%scratch"]
+    signature = ", ".join([*registers, *["i32"] * 6, "!llvm.ptr"])
+    return [
+        f'  func.func @"{name}"(%arguments: !llvm.ptr, %grid: !llvm.ptr, %begin: i64, %end: i64, %scratch: !llvm.ptr) '
+        f"-> i32 attributes {{{wide}}} {{",
+        *loads,
+        "    %zero = arith.constant 0 : i32",
+        "    %one = arith.constant 1 : i64",
+        "    llvm.store %zero, %scratch : i32, !llvm.ptr",
+        "    %at_y = llvm.getelementptr %grid[1] : (!llvm.ptr) -> !llvm.ptr, i32",
+        "    %at_z = llvm.getelementptr %grid[2] : (!llvm.ptr) -> !llvm.ptr, i32",
+        "    %grid_x = llvm.load %grid : !llvm.ptr -> i32",
+        "    %grid_y = llvm.load %at_y : !llvm.ptr -> i32",
+        "    %grid_z = llvm.load %at_z : !llvm.ptr -> i32",
+        "    %wide_x = arith.extsi %grid_x : i32 to i64",
+        "    %wide_y = arith.extsi %grid_y : i32 to i64",
+        "    scf.for %program = %begin to %end step %one : i64 {",
+        "      %rest = arith.divui %program, %wide_x : i64",
+        "      %long_x = arith.remui %program, %wide_x : i64",
+        "      %long_y = arith.remui %rest, %wide_y : i64",
+        "      %long_z = arith.divui %rest, %wide_y : i64",
+        "      %x = arith.trunci %long_x : i64 to i32",
+        "      %y = arith.trunci %long_y : i64 to i32",
+        "      %z = arith.trunci %long_z : i64 to i32",
+        f'      func.call @"{program}"({", ".join(passed)}) : ({signature}) -> ()',
+        "    }",
+        "    %status = llvm.load %scratch : !llvm.ptr -> i32",
+        "    return %status : i32",
+        "  }",
+    ]

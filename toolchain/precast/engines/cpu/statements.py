@@ -1,0 +1,155 @@
+"""Ops in program order. In: a block. Out: the text of its effects; lazy tensor ops write nothing here.
+
+Scalars are computed where they stand. Tensor ops that must be computed where they stand go to their family's module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, reduce, reshuffle, scan
+from precast.engines.cpu.errors import refuse
+from precast.engines.cpu.ir import Block, Op, Value
+from precast.engines.cpu.kernel import Kernel
+from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
+
+_NOTHING = Cursor((), None, 1)
+_IGNORED = ("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier", "llvm.intr.assume")
+
+
+def lower_block(kernel: Kernel, block: Block) -> None:
+    """Everything of a block but its terminator."""
+    for operation in block.operations:
+        if operation is not block.operations[-1] or not control.is_terminator(operation):
+            lower_operation(kernel, operation)
+
+
+def lower_operation(kernel: Kernel, operation: Op) -> None:
+    lowering = _LOWERINGS.get(operation.name)
+    if lowering:
+        lowering(kernel, operation)
+    elif operation.name in _IGNORED or "grid_dependency" in operation.name:
+        return
+    elif kinds.is_lazy(operation):
+        _materialize(kernel, operation)
+    elif operation.results:
+        _lower_scalar(kernel, operation)
+    else:
+        raise refuse(operation, "the op is not known to it")
+
+
+def _materialize(kernel: Kernel, operation: Op) -> None:
+    for value in operation.results:
+        if value in kernel.analysis.materialized:
+            kernel.fill(value)
+
+
+def write_value(kernel: Kernel, value: Value, buffer: Buffer) -> None:
+    """Evaluates a tensor at every place into a buffer of its shape."""
+    context = kernel.context
+    bits = nests.widest_bits([value])
+    nest = nests.plan_nest(context, value.type.shape, nests.last_wide_dimension(value.type.shape), bits)
+
+    def body(cursor: Cursor, carried: list[Plain]) -> list[Plain]:
+        memory.write_buffer(context, buffer, cursor, context.evaluate(value, cursor))
+        return []
+
+    nests.emit_nest(context, nest, [value], body)
+
+
+def _lower_scalar(kernel: Kernel, operation: Op) -> None:
+    context = kernel.context
+    if operation.name == "tt.map_elementwise":
+        forms = context.inline(operation, [context.scalar(each) for each in operation.operands], 1)
+    else:
+        forms = context.arithmetic.apply(operation, [context.scalar(each) for each in operation.operands], 1)
+    for result, form in zip(operation.results, forms, strict=True):
+        assert isinstance(form, Scalar)
+        context.places[result] = form
+
+
+def _lower_constant(kernel: Kernel, operation: Op) -> None:
+    if not operation.result.type.is_tensor:
+        kernel.context.places[operation.result] = kernel.context.constant(operation)
+    else:
+        _materialize(kernel, operation)
+
+
+def _lower_program_id(kernel: Kernel, operation: Op) -> None:
+    axis = operation.attributes["axis"] + (3 if operation.name == "tt.get_num_programs" else 0)
+    kernel.context.places[operation.result] = kernel.context.program[axis]
+
+
+def _lower_load(kernel: Kernel, operation: Op) -> None:
+    context = kernel.context
+    if operation.result.type.is_tensor:
+        _materialize(kernel, operation)
+        return
+    form = memory.evaluate_load(context, operation, _NOTHING)
+    assert isinstance(form, Scalar)
+    context.places[operation.result] = form
+
+
+def _lower_store(kernel: Kernel, operation: Op) -> None:
+    """The last store of a group emits all: in each place of the nest every value is evaluated, then every one stored."""
+    context = kernel.context
+    group = kernel.analysis.groups[operation]
+    if operation is not group[-1]:
+        return
+    if not operation.operands[1].type.is_tensor:
+        for store in group:
+            mask = memory.store_mask(context, store, _NOTHING)
+            pointer, value = (context.scalar(each) for each in store.operands[:2])
+            if not memory.is_false(mask):
+                memory.store(context, pointer, value, mask, store.operands[1].type.element, 1)
+        return
+    roots = [operand for store in group for operand in store.operands]
+    shape = operation.operands[1].type.shape
+    lane = store_lane(kernel, group)
+    nest = nests.plan_nest(context, shape, lane, nests.widest_bits([store.operands[1] for store in group]))
+
+    def body(cursor: Cursor, carried: list[Plain]) -> list[Plain]:
+        with_masks = [(store, memory.store_mask(context, store, cursor)) for store in group]
+        live = [(store, mask) for store, mask in with_masks if not memory.is_false(mask)]
+        values = [context.evaluate(store.operands[1], cursor) for store, _ in live]
+        for (store, mask), value in zip(live, values, strict=True):
+            pointer = context.evaluate(store.operands[0], cursor)
+            memory.store(context, pointer, value, mask, store.operands[1].type.element, cursor.width)
+        return []
+
+    nests.emit_nest(context, nest, roots, body)
+
+
+def store_lane(kernel: Kernel, group: tuple[Op, ...]) -> int | None:
+    """The dimension that lanes run along: one in which the stores' addresses step by 1, else the last one."""
+    shape = group[0].operands[1].type.shape
+    for axis in reversed(range(len(shape))):
+        if shape[axis] > 1 and all(
+            nests.stride_along(kernel.context, store.operands[0], axis) == 1 for store in group
+        ):
+            return axis
+    return nests.last_wide_dimension(shape)
+
+
+_LOWERINGS: dict[str, Callable[[Kernel, Op], None]] = {
+    "arith.constant": _lower_constant,
+    "tt.get_program_id": _lower_program_id,
+    "tt.get_num_programs": _lower_program_id,
+    "tt.load": _lower_load,
+    "tt.store": _lower_store,
+    "tt.reduce": reduce.lower_reduce,
+    "tt.scan": scan.lower_scan,
+    "tt.dot": dot.lower_dot,
+    "tt.atomic_rmw": atomics.lower_atomic,
+    "tt.atomic_cas": atomics.lower_atomic,
+    "tt.reshape": reshuffle.lower_reshape,
+    "tt.join": reshuffle.lower_join,
+    "tt.cat": reshuffle.lower_cat,
+    "tt.gather": reshuffle.lower_gather,
+    "tt.histogram": reshuffle.lower_histogram,
+    "tt.unsplat": reshuffle.lower_unsplat,
+    "tt.assert": control.lower_assert,
+    "scf.for": control.lower_for,
+    "scf.while": control.lower_while,
+    "scf.if": control.lower_if,
+}

@@ -1,0 +1,130 @@
+"""What a tensor looks like at a place of a loop nest. In: nothing. Out: the forms that evaluation answers with.
+
+A form stays symbolic as long as it can: uniform scalar, affine in the lane, prefix mask, uniform pointer with vector
+offsets; a vector register is the last resort.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from precast.engines.cpu.ir import ELEMENT_BITS
+
+# Elements that are kept as their bits: the engine converts and rounds them itself.
+_BITS = {"bf16": "i16", "ptr": "!llvm.ptr", "index": "i64"}
+
+
+def register_type(element: str) -> str:
+    """The MLIR type of one element in registers."""
+    return "i8" if element.startswith("f8") else _BITS.get(element, element)
+
+
+def memory_type(element: str) -> str:
+    """The MLIR type of one element in memory."""
+    return "i8" if element == "i1" else register_type(element)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """One value for all lanes; `constant` when it is known."""
+
+    name: str
+    element: str
+    constant: int | float | None = None
+
+    @property
+    def type(self) -> str:
+        return register_type(self.element)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A value for each lane, in a vector register (or several)."""
+
+    name: str
+    element: str
+    width: int
+
+    @property
+    def type(self) -> str:
+        return f"vector<{self.width}x{register_type(self.element)}>"
+
+
+@dataclass(frozen=True)
+class Affine:
+    """base + stride · lane: an integer, or a pointer with a stride in elements of `pointee` (then an i64)."""
+
+    base: Scalar
+    stride: Scalar
+    pointee: str = ""
+
+    @property
+    def element(self) -> str:
+        return self.base.element
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A mask: true for lanes below `count` (an i64, which may be negative or past the last lane)."""
+
+    count: Scalar
+    element: str = "i1"
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """A uniform pointer and an offset for each lane, in elements of `pointee`."""
+
+    base: Scalar
+    offsets: Vector
+    pointee: str
+    element: str = "ptr"
+
+
+Form = Scalar | Vector | Affine | Prefix | Offsets
+Plain = Scalar | Vector
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """A place in a tensor: an i64 index for each dimension; lanes run along dimension `lane` from its index on."""
+
+    index: tuple[Scalar, ...]
+    lane: int | None
+    width: int
+
+    def without(self, axis: int) -> Cursor:
+        """The cursor of the tensor without dimension `axis`: uniform where lanes ran along it."""
+        index = self.index[:axis] + self.index[axis + 1 :]
+        if self.lane is None or self.lane == axis:
+            return Cursor(index, None, 1)
+        return Cursor(index, self.lane - (self.lane > axis), self.width)
+
+    def at(self, axis: int, index: Scalar) -> Cursor:
+        """The same place with another index in dimension `axis`, uniform along it."""
+        indices = (*self.index[:axis], index, *self.index[axis + 1 :])
+        return Cursor(indices, None, 1) if self.lane == axis else Cursor(indices, self.lane, self.width)
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor in scratch memory, row-major; `pointer` is an `!llvm.ptr`."""
+
+    pointer: str
+    element: str
+    shape: tuple[int, ...]
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        strides: list[int] = []
+        step = 1
+        for size in reversed(self.shape):
+            strides.insert(0, step)
+            step *= size
+        return tuple(strides)
+
+
+def integer_bounds(element: str, signed: bool) -> tuple[int, int]:
+    """Smallest and largest value of an integer element."""
+    bits = ELEMENT_BITS[element]
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
