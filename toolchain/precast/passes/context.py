@@ -32,6 +32,7 @@ class PassContext:
     pass_name: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)  # constexprs of the kernel, by name
+    arguments: tuple[str, ...] = ()  # the kernel's run-time arguments, in order; empty outside a unit
     buffers: list[DeviceBuffer] = field(default_factory=list)
 
     def refuse(self, op: Any, message: str) -> NoReturn:

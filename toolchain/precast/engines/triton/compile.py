@@ -102,7 +102,8 @@ class TritonEngine:
             project, unit = Path(job.project), job.unit
             passes = load_passes(job.passes, project)
             constants = {each.name: each.value for each in unit.arguments if each.type == "constexpr" or each.constant}
-            facts = UnitFacts(str(unit), unit.kernel, unit.target, project, constants)
+            arguments = tuple(each.name for each in unit.arguments if each.name not in constants)
+            facts = UnitFacts(str(unit), unit.kernel, unit.target, project, constants, arguments)
             language = v3_9.language(gluon=unit.source.gluon)
             session = PassSession(self._backend(job), self._options(job), language, passes, facts)
             self._session = (job, session)

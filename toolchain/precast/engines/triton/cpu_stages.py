@@ -107,8 +107,9 @@ class TextRunner:
         from precast.engines.triton import bridge
 
         selected = self.passes[step.by]
+        facts = self.facts
         context = PassContext(
-            self.facts.unit, self.facts.kernel, self.facts.target, self.stage, step.by, constants=self.facts.constants
+            facts.unit, facts.kernel, facts.target, self.stage, step.by, {}, facts.constants, facts.arguments
         )
         finding = PythonStep(selected, context, before).run(module)
         try:

@@ -40,6 +40,7 @@ class UnitFacts:
     target: Target
     project: Path
     constants: Mapping[str, Any] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()  # run-time ones, in order
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class PassSession:
         facts = self._facts
         options = {name: value for name, value in vars(self._options).items() if not name.startswith("_")}
         return PassContext(
-            facts.unit, facts.kernel, facts.target, stage, pass_name, options=options, constants=facts.constants
+            facts.unit, facts.kernel, facts.target, stage, pass_name, options, facts.constants, facts.arguments
         )
 
 
