@@ -50,9 +50,9 @@ def check_values(table: KernelTable, spec: KernelSpec, signature: Signature, tar
             message = f"argument `{parameter.name}` of `{spec.source.function}` has no type"
             hint = f'write `{parameter.name} = "i32"`, or its type, in [kernel.{spec.name}.args]'
             table.problems.add([table.place_of("args").key_error(message, hint)])
-        elif parameter.constexpr and parameter.name not in tried:
-            if not all(parameter.name in given_names(spec, target) for target in targets):
-                table.problems.add([_valueless(table, spec, parameter)])
+        valued = not parameter.constexpr or all(parameter.name in given_names(spec, target) for target in targets)
+        if not valued and parameter.name not in tried:
+            table.problems.add([_valueless(table, spec, parameter)])
 
 
 def given_names(spec: KernelSpec, target: Target) -> set[str]:
