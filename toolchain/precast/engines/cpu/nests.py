@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from precast.engines.cpu import kinds, shapes
+from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.context import Context, Key
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Value
 from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar
@@ -152,24 +153,42 @@ class _Emission:
         if not splits:
             yield b.index(lower), size, {}, True
             return
-        smallest = largest = splits[0].count
-        for split in splits[1:]:
-            smallest = b.integer("minsi", smallest, split.count)
-            largest = b.integer("maxsi", largest, split.count)
-        if step > 1:
-            smallest = b.integer("andi", smallest, -step)
-            largest = b.integer("andi", b.integer("addi", largest, step - 1), -step)
-        if lower:
-            smallest, largest = b.integer("maxsi", smallest, lower), b.integer("maxsi", largest, lower)
-        before = {split.condition.key: self._truth(split.before) for split in splits}
-        after = {split.condition.key: self._truth(not split.before) for split in splits}
-        yield b.index(lower), smallest, before, True
-        if smallest is not largest:
-            yield smallest, largest, {}, False
-        yield largest, size, after, False
+        yield from self._cut(splits, size, step, lower)
+
+    def _cut(
+        self, splits: list[Split], size: Scalar, step: int, lower: int
+    ) -> Iterator[tuple[Scalar, Scalar, dict[Key, Form], bool]]:
+        """The parts of a loop: until all that begins false is true, while all is true, mixed, when all is false."""
+        b = self.context.b
+        rising = [split.count for split in splits if not split.before]
+        falling = [split.count for split in splits if split.before]
+        begin = b.index(lower)
+        start = self._rounded(_extreme(b, "maxsi", [begin, *rising]), step, up=True)
+        first = b.integer("maxsi", start, self._rounded(_extreme(b, "minsi", [size, *falling]), step, up=False))
+        last = b.integer("maxsi", first, self._rounded(_extreme(b, "maxsi", falling or [size]), step, up=True))
+        if rising:
+            yield begin, start, {}, False
+        yield start, first, {split.condition.key: self._truth(True) for split in splits}, True
+        if falling:
+            if len(falling) > 1 or step > 1:
+                yield first, last, {split.condition.key: self._truth(True) for split in splits if not split.before}, False
+            yield last, size, {split.condition.key: self._truth(not split.before) for split in splits}, False
+
+    def _rounded(self, count: Scalar, step: int, up: bool) -> Scalar:
+        b = self.context.b
+        if step == 1:
+            return count
+        return b.integer("andi", b.integer("addi", count, step - 1) if up else count, -step)
 
     def _truth(self, value: bool) -> Form:
         return self.context.b.constant(int(value), "i1")
+
+
+def _extreme(b: Builder, mnemonic: str, counts: list[Scalar]) -> Scalar:
+    result = counts[0]
+    for count in counts[1:]:
+        result = b.integer(mnemonic, result, count)
+    return result
 
 
 # Conditions.
@@ -265,13 +284,9 @@ def _stride_of(context: Context, operation: Op, axis: int) -> int | None:
         return 1
     if operation.name in ("tt.splat", "arith.constant"):
         return 0
-    if operation.name == "tt.expand_dims":
-        added = operation.attributes["axis"]
-        return stride_along(context, operands[0], axis - (axis > added))
-    if operation.name == "tt.broadcast":
-        return stride_along(context, operands[0], axis)
-    if operation.name == "tt.trans":
-        return stride_along(context, operands[0], operation.attributes["order"][axis])
+    if operation.name in shapes.MOVES:
+        source = shapes.operand_axis(operation, axis)
+        return 0 if source is None else stride_along(context, operands[0], source)
     if operation.name in ("arith.extsi", "arith.extui", "arith.trunci", "tt.bitcast"):
         return stride_along(context, operands[0], axis)
     if operation.name == "arith.muli":

@@ -71,3 +71,18 @@ def _reshaped(builder: Builder, operation: Op, cursor: Cursor) -> Cursor:
         if source == cursor.lane:
             lane = axis
     return Cursor(tuple(index), lane, cursor.width if lane is not None else 1)
+
+
+def operand_axis(operation: Op, axis: int) -> int | None:
+    """The operand's dimension that a moving op's result dimension `axis` reads; None where it reads none."""
+    if operation.name == "tt.expand_dims":
+        added = int(operation.attributes["axis"])
+        return None if axis == added else axis - (axis > added)
+    if operation.name == "tt.trans":
+        return int(operation.attributes["order"][axis])
+    if operation.name == "tt.reshape":
+        if operation.result.type.shape[axis] == 1:
+            return None
+        before = sum(size != 1 for size in operation.result.type.shape[:axis])
+        return [i for i, size in enumerate(operation.operands[0].type.shape) if size != 1][before]
+    return axis

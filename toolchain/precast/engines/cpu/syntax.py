@@ -164,7 +164,8 @@ def _result_types(reader: Reader, operation: Op, results: int) -> list[Type]:
         return []
     types = _parse_type_list(reader)
     if reader.accept("->") or reader.accept("to"):
-        return _parse_type_list(reader) if results else []
+        named = _parse_type_list(reader)
+        return named * results if operation.name == "tt.split" else named if results else []
     return _infer_results(operation, types, results)
 
 
