@@ -83,8 +83,8 @@ def _error_of(build_error: Any, path: str) -> PrecastError | None:
 
 
 def path_of(node: Any) -> str:
-    """A node's path relative to the top folder, with `/`."""
-    return str(node.get_internal_path())
+    """A node's path relative to the top folder, with `/`; an alias's name."""
+    return str(node.get_internal_path() if isinstance(node, SCons.Node.FS.Base) else node)
 
 
 def install_session(session: Session) -> None:

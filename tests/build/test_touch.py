@@ -1,0 +1,179 @@
+"""What a change rebuilds: exactly what it reaches, through `precast build` and `scons` alike."""
+
+import shutil
+
+import pytest
+from tree import make_tree
+
+from precast.release.manifest import read_manifest
+from precast.release.verify import find_faults
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """One project, built once; each test works on a copy."""
+    tree = make_tree(tmp_path_factory.mktemp("built") / "project")
+    build = tree.build()
+    assert build.code == 0, build.out + build.err
+    return tree
+
+
+@pytest.fixture
+def tree(built, tmp_path):
+    copy = make_tree(tmp_path / "project")
+    shutil.rmtree(copy.folder)
+    shutil.copytree(built.folder, copy.folder, symlinks=True)
+    return copy
+
+
+def units(*kernels, targets=("cuda:90", "hip:gfx942"), block=128):
+    return sorted(f"{kernel}:dtype=fp32,BLOCK={block}@{target}" for kernel in kernels for target in targets)
+
+
+def images(build):
+    return {unit.unit: unit.digest for unit in read_manifest(build.release).units}
+
+
+def test_first_build_makes_everything_and_the_second_nothing(tree):
+    build = tree.build()
+    assert build.summary == {
+        "event": "summary",
+        "built": 0,
+        "reused": 6,
+        "failed": 0,
+        "units": 6,
+        "release": build.summary["release"],
+    }
+    assert build.steps == []
+    assert find_faults(build.release) == []
+    assert sorted(images(build)) == units("scale", "shift", "copy")
+
+
+def test_comment_rebuilds_no_image(tree):
+    before = tree.build()
+    tree.edit("kernels/scale.py", "@triton.jit", "# a comment of one line\n@triton.jit")
+    build = tree.build()
+    assert build.compiled == []
+    assert build.summary["built"] == 0 and build.summary["reused"] == 6
+    assert build.release == before.release
+    assert tree.build().steps == []
+
+
+def test_constexpr_in_one_spec_rebuilds_its_units(tree):
+    before = images(tree.build())
+    tree.edit("kernels/scale.toml", "BLOCK = [128]", "BLOCK = [256]")
+    build = tree.build()
+    assert build.compiled == units("scale", block=256)
+    after = images(build)
+    assert {unit: after[unit] for unit in units("shift", "copy")} == {
+        unit: before[unit] for unit in units("shift", "copy")
+    }
+    assert sorted(after) == sorted(units("scale", block=256) + units("shift", "copy"))
+
+
+def test_shared_helper_rebuilds_its_users(tree):
+    tree.edit("kernels/shared.py", "value + value", "value + value + value")
+    assert tree.build().compiled == units("scale", "shift")
+
+
+def test_option_on_one_target_rebuilds_that_target(tree):
+    spec = tree.folder / "kernels/copy.toml"
+    spec.write_text(spec.read_text() + '\n[kernel.copy.target."hip:*"]\nnum_warps = 8\n')
+    assert tree.build().compiled == units("copy", targets=["hip:gfx942"])
+
+
+def test_build_and_scons_take_turns(tree):
+    """Nothing needless runs whichever comes next, and every release is right."""
+    first = tree.scons()
+    assert first.code == 0, first.out + first.err
+    assert first.steps == []
+    assert tree.build().steps == []
+    tree.edit("kernels/copy.py", "offsets, value", "offsets, value + 3")
+    touched = tree.build()
+    assert touched.compiled == units("copy")
+    assert [step for step in touched.steps if step.startswith("pack")] == ["pack cuda:90 copy", "pack hip:gfx942 copy"]
+    assert find_faults(touched.release) == [] and sorted(images(touched)) == units("scale", "shift", "copy")
+    again = tree.scons()
+    assert again.code == 0 and again.steps == []
+    tree.edit("kernels/copy.py", "value + 3", "value + 4")
+    by_scons = tree.scons()
+    assert by_scons.compiled == units("copy")
+    assert find_faults(by_scons.release) == []
+    assert tree.build().steps == []
+
+
+def test_going_back_finds_the_images_in_the_store(tree):
+    before = tree.build()
+    tree.edit("kernels/copy.py", "offsets, value", "offsets, value + 3")
+    assert tree.build().release != before.release
+    tree.edit("kernels/copy.py", "offsets, value + 3", "offsets, value")
+    back = tree.build()
+    assert back.compiled == [] and back.release == before.release
+
+
+def test_dropped_kernel_leaves_nothing_behind(tree):
+    (tree.folder / "kernels/copy.toml").unlink()
+    build = tree.build()
+    assert sorted(images(build)) == units("scale", "shift")
+    assert not list((tree.folder / "build/units").glob("*/copy-*"))
+    assert not list((tree.folder / "build/packs").glob("*/copy.pack"))
+
+
+def test_part_of_a_project(tree):
+    build = tree.build("--kernel", "s*", "--target", "hip:*")
+    assert sorted(images(build)) == units("scale", "shift", targets=["hip:gfx942"])
+    whole = tree.build()
+    assert sorted(images(whole)) == units("scale", "shift", "copy")
+    assert whole.compiled == []
+
+
+def test_library_is_not_compiled_again_when_only_images_change(tree):
+    tree.edit("kernels/copy.py", "offsets, value", "offsets, value + 3")
+    build = tree.build()
+    assert not {"launchers", "library"} & set(build.steps)
+    assert "release" in build.steps
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "build/units/cuda-90/copy-*/copy.cubin",
+        "build/units/cuda-90/copy-*/facts.json",
+        "build/packs/cuda-90/copy.pack",
+        "build/lib/libdemo.so",
+        "build/launchers/include/demo.h",
+        "generated/demo/*/index.bin",
+        "generated/demo/*/manifest.json",
+        "generated/demo/*/targets/cuda-90/copy.pack",
+    ],
+)
+@pytest.mark.parametrize("command", ["build", "scons"])
+def test_damaged_output_is_noticed_and_mended(tree, pattern, command):
+    before = tree.build()
+    (path,) = [path for path in tree.folder.glob(pattern) if "current" not in path.parts]
+    good = path.read_bytes()
+    path.chmod(0o644)
+    path.write_bytes(good[:20] + bytes([good[20] ^ 1]) + good[21:])  # in place: every hard link of it is damaged
+    build = getattr(tree, command)()
+    assert build.release == before.release
+    assert path.read_bytes() == good
+    assert find_faults(build.release) == []
+    assert tree.build().steps == []
+
+
+def test_removed_output_is_made_again(tree):
+    before = tree.build()
+    shutil.rmtree(before.release)
+    (tree.folder / "generated/demo/current").unlink()
+    assert tree.build().release == before.release
+    assert find_faults(before.release) == []
+
+
+@pytest.mark.parametrize("name", ["build/index.sqlite", "build/sconsign.dblite"])
+@pytest.mark.parametrize("command", ["build", "scons"])
+def test_damaged_notes_of_the_build_cost_no_compilation(tree, name, command):
+    before = tree.build()
+    (tree.folder / name).write_bytes(b"garbage\x00" * 9)
+    build = getattr(tree, command)()
+    assert build.compiled == [] and build.release == before.release
+    assert tree.build().steps == []

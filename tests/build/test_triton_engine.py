@@ -1,0 +1,280 @@
+"""The Triton engine through real workers: its images are Triton's own, whatever process, place or hash seed."""
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from compiling import LOADING, ROOT, compile_with_triton, first_of_each_kernel, plan_jobs
+
+from precast.artifact import Facts, Parameter, UnitResult
+from precast.errors import CompileError, Place
+from precast.job import Job
+from precast.store import Store
+from precast.target import Target
+from precast.worker.pool import WorkerPool
+
+THREE_TARGETS = ("cuda:80", "cuda:90", "hip:gfx942")
+ALL_TARGETS = (
+    *(f"cuda:{arch}" for arch in (75, 80, 86, 89, 90, 100, 103, 120)),
+    *(f"hip:gfx{arch}" for arch in ("90a", 942, 950, 1100, 1151, 1201)),
+)
+
+
+def build(jobs: list[Job]) -> dict[str, UnitResult]:
+    with WorkerPool(1) as pool:
+        futures = {str(job.unit): pool.submit(job) for job in jobs}
+        return {unit: future.result() for unit, future in futures.items()}
+
+
+def refuse(job: Job) -> CompileError:
+    with WorkerPool(1) as pool, pytest.raises(CompileError) as caught:
+        pool.submit(job).result()
+    return caught.value
+
+
+def loading_jobs(folder: Path, targets=THREE_TARGETS) -> list[Job]:
+    jobs = first_of_each_kernel(plan_jobs(LOADING, folder, targets))
+    return [job for job in jobs if job.unit.kernel != "installed"]  # its helper is installed nowhere here
+
+
+def make_project(folder: Path, kernel: str, arguments: str = "", more: str = "") -> list[Job]:
+    """A project of one kernel file, for one target."""
+    (folder / "kernels").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(
+        f'[project]\nname = "one"\nversion = "1"\n[tool.precast]\ntargets = ["cuda:80"]\n{more}'
+    )
+    (folder / "kernels/one.py").write_text(kernel)
+    (folder / "kernels/one.toml").write_text(
+        '[kernel.one]\nsource = "one.py:one"\ngrid = ["1", "1", "1"]\n[kernel.one.args]\nx = "*fp32"\n' + arguments
+    )
+    return plan_jobs(folder, folder / "out", ["cuda:80"])
+
+
+KERNEL = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def helper(value):
+    return value + {value}
+
+
+@triton.jit
+def one(x):
+    columns = tl.arange(0, 128)
+    tl.store(x + columns, helper(tl.load(x + columns)))
+"""
+
+
+def test_images_are_those_of_triton_compile(tmp_path):
+    jobs = loading_jobs(tmp_path)
+    assert len(jobs) == 27
+    ours = {unit: result.image_digest for unit, result in build(jobs).items()}
+    assert ours == compile_with_triton(jobs, tmp_path / "reference")
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("target", ALL_TARGETS)
+def test_images_of_this_projects_kernels_are_those_of_triton_compile(tmp_path, target):
+    jobs = first_of_each_kernel(plan_jobs(ROOT, tmp_path, [target]))
+    # Which of two images Triton makes of a specialised kernel is luck on sm_90; with us it is always the same one.
+    jobs = [job for job in jobs if (job.unit.kernel, target) != ("matmul_specialized", "cuda:90")]
+    ours = {unit: result.image_digest for unit, result in build(jobs).items()}
+    assert ours == compile_with_triton(jobs, tmp_path / "reference")
+
+
+def test_each_stage_may_be_the_first_of_its_process(tmp_path):
+    for job in plan_jobs(ROOT, tmp_path, ["cuda:90", "hip:gfx942"], ["swiglu"])[::100] + plan_jobs(
+        ROOT, tmp_path, ["cuda:90"], ["gluon_transpose"]
+    )[:1]:
+        first = build([job])[str(job.unit)]
+        for stage in first.stages:
+            Store(job.store).record_path(stage.key).unlink()
+            again = build([job])[str(job.unit)]
+            assert [each.stage for each in again.stages if not each.reused] == [stage.stage]
+            assert [each.digest for each in again.stages] == [each.digest for each in first.stages]
+            assert again.facts == first.facts
+
+
+def test_place_and_hash_seed_do_not_show(tmp_path):
+    """The same project in two places, planned and built under two hash seeds: equal keys, texts, images, facts."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from compiling import plan_jobs;"
+        "from test_triton_engine import build; from precast.codec import to_json;"
+        "jobs = plan_jobs(Path(sys.argv[2]), Path(sys.argv[2]) / 'out', ['cuda:90', 'hip:gfx942'], ['scale', 'globals']);"
+        "print('\\n'.join(to_json(each) for each in build(jobs).values()))"
+    )
+    found = []
+    for seed, name in enumerate(("a", "a longer name/of another place")):
+        place = tmp_path / name
+        shutil.copytree(LOADING, place)
+        command = [sys.executable, "-c", script, str(ROOT / "tests/build"), str(place)]
+        done = subprocess.run(
+            command, env=os.environ | {"PYTHONHASHSEED": str(seed)}, capture_output=True, text=True, check=True
+        )
+        found.append([{**json.loads(line), "seconds": 0} for line in done.stdout.splitlines()])
+    assert found[0] == found[1] and len(found[0]) == 4
+
+
+def test_line_info_names_no_place_of_this_machine(tmp_path):
+    images = {}
+    for name in ("first", "second place"):
+        shutil.copytree(LOADING, tmp_path / name)
+        jobs = plan_jobs(tmp_path / name, tmp_path / name / "out", ["cuda:90", "hip:gfx942"], ["scale"])
+        jobs = [dataclasses.replace(job, settings=dataclasses.replace(job.settings, line_info=True)) for job in jobs]
+        images[name] = {unit: result.image_digest for unit, result in build(jobs).items()}
+        for job in jobs:
+            texts = b"".join(path.read_bytes() for path in Path(job.output).iterdir())
+            assert str(tmp_path).encode() not in texts and b"site-packages" not in texts
+            assert b"precast:/src/stack/ops" in Path(job.output, f"scale.{job.unit.target.image_suffix}").read_bytes()
+    assert images["first"] == images["second place"]
+
+
+def test_a_comment_stops_at_the_first_stage(tmp_path):
+    [job] = make_project(tmp_path, KERNEL.format(value=1.0))
+    first = build([job])[str(job.unit)]
+    (tmp_path / "kernels/one.py").write_text("# a comment\n" + KERNEL.format(value=1.0))
+    again = build([job])[str(job.unit)]
+    assert all(stage.reused for stage in again.stages)
+    assert again.image_digest == first.image_digest
+    (tmp_path / "kernels/one.py").write_text(KERNEL.format(value=2.0))
+    changed = build([job])[str(job.unit)]
+    assert not any(stage.reused for stage in changed.stages)
+
+
+def test_the_project_may_change_what_is_in_the_key(tmp_path):
+    [job] = make_project(tmp_path, KERNEL.format(value=1.0))
+    first = build([job])[str(job.unit)]
+    changed = dataclasses.replace(job.settings, environment=(("TRITON_F32_DEFAULT", "ieee"),))
+    again = build([dataclasses.replace(job, settings=changed)])[str(job.unit)]
+    assert not any(stage.reused for stage in again.stages)
+    assert [each.digest for each in again.stages] == [each.digest for each in first.stages]
+
+
+def test_facts_of_a_cuda_unit(tmp_path):
+    [job] = [each for each in plan_jobs(ROOT, tmp_path, ["cuda:90"], ["matmul_specialized"]) if "fp16" in str(each.unit)]
+    facts = build([job])[str(job.unit)].facts
+    assert (facts.symbol, facts.num_warps, facts.num_ctas, facts.warp_size) == ("matmul_specialized_kernel", 12, 1, 32)
+    assert facts.shared_bytes > 48 * 1024
+    assert facts.registers == 168 and facts.spill_bytes == 0
+    assert [each.kind for each in facts.parameters] == [
+        *["descriptor"] * 3, *["argument"] * 3, "global_scratch", "profile_scratch",
+    ]  # fmt: skip
+    [out, a, b] = facts.tensor_descriptors
+    assert (out.argument, out.tma, out.element_type, out.element_bytes, out.swizzle) == ("out", True, 6, 2, 3)
+    assert (a.block_shape, b.block_shape) == ((64, 64), (64, 64))
+
+
+def test_facts_list_the_parameters_that_the_image_has(tmp_path):
+    jobs = plan_jobs(ROOT, tmp_path, ["cuda:90", "cuda:80"], ["tile_copy", "echo_scalars", "matmul"])
+    for job in first_of_each_kernel(jobs):
+        result = build([job])[str(job.unit)]
+        ptx = Path(job.output, f"{job.unit.kernel}.ptx").read_text()
+        entry = ptx[ptx.index(".visible .entry") : ptx.index(")", ptx.index(".visible .entry"))]
+        assert entry.count(".param") == sum(count_expanded(each, result.facts) for each in result.facts.parameters)
+
+
+def count_expanded(parameter: Parameter, facts: Facts) -> int:
+    if parameter.kind != "descriptor":
+        return 1
+    rank = parameter.type.split("[")[1].count(",") + 1
+    [found] = [each for each in facts.tensor_descriptors if each.argument == parameter.name]
+    return 1 + 2 * rank if found.tma else 3 + 4 * rank
+
+
+def test_facts_of_a_hip_unit(tmp_path):
+    job = plan_jobs(ROOT, tmp_path, ["hip:gfx942"], ["layer_norm"])[0]
+    facts = build([job])[str(job.unit)].facts
+    assert (facts.warp_size, facts.num_warps, facts.spill_bytes) == (64, 8, 0)
+    assert 8 <= (facts.registers or 0) <= 512
+
+
+def test_front_end_errors_are_told_at_the_users_line(tmp_path):
+    [job] = make_project(tmp_path, KERNEL.format(value="missing"))
+    error = refuse(job)
+    assert (error.message, error.where) == ("missing is not defined", Place("kernels/one.py", 7, 20))
+    assert (error.unit, error.stage) == ("one@cuda:80", "")
+
+
+def test_a_missing_package_inside_a_jit_function_is_told_at_the_users_line(tmp_path):
+    [job] = make_project(tmp_path, "import torch\n" + KERNEL.format(value="torch.pi"))
+    error = refuse(job)
+    assert error.message == "`torch.pi` is used here, and `torch` is not installed"
+    assert error.where == Place("kernels/one.py", 8, 20)
+
+
+def test_a_later_stage_names_the_users_line_without_line_info(tmp_path):
+    [job] = plan_jobs(ROOT, tmp_path, ["cuda:75"], ["swiglu"])[:1]
+    [kernel] = make_project(tmp_path / "project", CAPABILITY)
+    error = refuse(dataclasses.replace(kernel, unit=dataclasses.replace(kernel.unit, target=Target("cuda", "75"))))
+    assert job.unit.target == Target("cuda", "75")
+    assert error.stage in ("ttgir", "llir", "ptx", "cubin")
+    assert error.where is None or error.where.file == "kernels/one.py"
+    assert error.reproducer == "build/repro/" + kernel.unit.slug.replace(kernel.unit.slug, error.reproducer.split("/")[-1])
+
+
+CAPABILITY = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def one(x):
+    columns = tl.arange(0, 128)
+    value = tl.inline_asm_elementwise("no_such_instruction.f32 $0, $1;", "=f,f", [tl.load(x + columns)], tl.float32, True, 1)
+    tl.store(x + columns, value)
+"""
+
+
+SPECIALIZED = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def one(x, b, out, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    a_tiles = tl.make_tensor_descriptor(x, [m, k], [k, 1], [BM, BK])
+    b_tiles = tl.make_tensor_descriptor(b, [k, n], [n, 1], [BK, BN])
+    out_tiles = tl.make_tensor_descriptor(out, [m, n], [n, 1], [BM, BN])
+    rows = tl.cdiv(m, BM)
+    row = tl.program_id(0) % rows * BM
+    column = tl.program_id(0) // rows * BN
+    total = tl.zeros([BM, BN], tl.float32)
+    for depth in tl.range(0, tl.cdiv(k, BK), warp_specialize=True):
+        total = tl.dot(a_tiles.load([row, depth * BK]), b_tiles.load([depth * BK, column]), total)
+    out_tiles.store([row, column], total.to(tl.float16))
+"""
+ARGUMENTS = """
+b = { type = "*fp16", align = 16 }
+out = { type = "*fp16", align = 16 }
+m = { type = "i32", align = 16 }
+n = { type = "i32", align = 16 }
+k = { type = "i32", align = 16 }
+[kernel.one.constants]
+BM = 128
+BN = 128
+BK = 64
+"""
+
+
+def test_specialised_kernels_are_the_same_whatever_the_process_did_before(tmp_path):
+    """Triton alone makes two different images of this kernel, about evenly."""
+    digests = set()
+    for attempt in range(4):
+        place = tmp_path / ("place" * (attempt + 1))
+        [job] = make_project(place, SPECIALIZED, ARGUMENTS.replace('"*fp16"', '"*fp16"'))
+        unit = dataclasses.replace(
+            job.unit,
+            target=Target("cuda", "90"),
+            arguments=tuple(
+                dataclasses.replace(each, type="*fp16", divisibility=16) if each.name == "x" else each
+                for each in job.unit.arguments
+            ),
+        )
+        result = build([dataclasses.replace(job, unit=unit)])[str(unit)]
+        assert result.facts.reproducible and result.warnings == ()
+        digests.add(result.image_digest)
+    assert len(digests) == 1

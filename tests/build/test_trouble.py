@@ -1,0 +1,204 @@
+"""What can go wrong around a build: units that fail, builds that are killed, disks that are full, two at once.
+
+Most of it runs on the stand-in engine, which compiles nothing and fails when told to.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tree import Tree, run
+
+from precast.release.verify import find_faults
+
+STAND_IN = """
+[tool.precast.triton]
+PRECAST_ENGINE = "stand-in"
+"""
+
+
+def make_tree(folder, kernels=3, orders=None):
+    """A project on the stand-in engine; `orders` maps a kernel's number to what it must do."""
+    tree = Tree(folder, targets=("cuda:90",), more=STAND_IN)
+    for number in range(kernels):
+        order = (orders or {}).get(number, "")
+        tree.add_kernel(f"k{number}", imports=f"# stand-in: {order}" if order else "")
+    return tree
+
+
+def start(tree, *words):
+    command = [sys.executable, "-m", "precast", "build", "--json", "--project", str(tree.folder), *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def wait_for(process, event):
+    for line in process.stdout:
+        if f'"event": "{event}"' in line:
+            return line
+    raise AssertionError(process.stderr.read())
+
+
+def drafts(tree):
+    return [path for path in tree.folder.rglob(".*") if path.name.endswith(".tmp") or path.name.startswith(".draft")]
+
+
+def test_failed_unit_leaves_nothing_and_hides_no_other(tmp_path):
+    tree = make_tree(tmp_path / "p", orders={1: "fail ttgir"})
+    build = tree.build("-k", "-j2")
+    assert build.code == 1
+    assert build.summary == {"event": "summary", "built": 2, "reused": 0, "failed": 1, "units": 3, "release": ""}
+    assert "the stand-in refuses ttgir" in build.err and "k1:dtype=fp32,BLOCK=128@cuda:90" in build.err
+    assert "stage: ttgir" in build.err and "Traceback" not in build.err and "scons" not in build.err
+    assert not list(tree.folder.glob("build/units/*/k1-*")) and not (tree.folder / "generated").exists()
+    tree.edit("kernels/k1.py", "# stand-in: fail ttgir", "")
+    mended = tree.build()
+    assert mended.compiled == ["k1:dtype=fp32,BLOCK=128@cuda:90"] and find_faults(mended.release) == []
+
+
+def test_failure_of_a_unit_that_was_good_removes_its_old_image(tmp_path):
+    tree = make_tree(tmp_path / "p")
+    before = tree.build()
+    tree.edit("kernels/k1.py", "import triton\n", "# stand-in: fail cubin\nimport triton\n")
+    build = tree.build("-k")
+    assert build.code == 1 and build.summary["failed"] == 1
+    assert not list(tree.folder.glob("build/units/*/k1-*"))
+    assert find_faults(before.release) == []  # the last good release stays
+    assert tree.scons("-k").code == 2
+    tree.edit("kernels/k1.py", "# stand-in: fail cubin\n", "")
+    assert tree.build().release == before.release
+
+
+def test_scons_prints_a_failure_once_and_exits_with_2(tmp_path):
+    tree = make_tree(tmp_path / "p", kernels=1, orders={0: "fail llir"})
+    build = tree.scons()
+    assert build.code == 2
+    assert build.err.count("the stand-in refuses llir") == 1 and "Traceback" not in build.err
+
+
+def test_wrong_spec_stops_both_commands_before_anything_is_built(tmp_path):
+    tree = make_tree(tmp_path / "p", kernels=1)
+    tree.edit("kernels/k0.toml", "BLOCK", "BLOK")
+    build, scons = tree.build(), tree.scons()
+    assert (build.code, scons.code) == (1, 2)
+    assert "BLOK" in build.err and "BLOK" in scons.err and "Traceback" not in build.err + scons.err
+    assert not (tree.folder / "build/units").exists()
+
+
+def test_crashed_worker_fails_its_unit_alone(tmp_path):
+    tree = make_tree(tmp_path / "p", orders={0: "crash llir"})
+    build = tree.build("-k")
+    assert build.summary["built"] == 2 and build.summary["failed"] == 1
+    assert "precast repro" in build.err
+
+
+def test_second_build_is_told_who_builds(tmp_path):
+    tree = make_tree(tmp_path / "p", kernels=1, orders={0: "sleep 3"})
+    with start(tree) as first:
+        wait_for(first, "started")
+        second = tree.build()
+        by_scons = tree.scons()
+        first.wait()
+    text = f"another build is running in {tree.folder / 'build'} (process {first.pid})"
+    assert (second.code, by_scons.code, first.returncode) == (1, 2, 0)
+    assert second.err.startswith(f"error: {text}\n") and text in by_scons.err
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
+def test_next_build_goes_on_where_a_killed_one_ended(tmp_path, signal_number):
+    tree = make_tree(tmp_path / "p", kernels=6, orders={number: "sleep 0.05" for number in range(6)})
+    with start(tree, "-j1") as first:
+        for _ in range(3):
+            wait_for(first, "ended")
+        first.send_signal(signal_number)
+        first.communicate(timeout=60)
+    assert first.returncode != 0
+    build = tree.build()
+    assert build.summary["units"] == 6 and 1 <= build.summary["built"] <= 3
+    assert find_faults(build.release) == [] and drafts(tree) == []
+    assert tree.build().steps == []
+
+
+@pytest.mark.all
+def test_killed_at_any_time_the_next_build_is_right(tmp_path):
+    good = make_tree(tmp_path / "good", kernels=4).build().release.name
+    for turn in range(12):
+        tree = make_tree(tmp_path / f"p{turn}", kernels=4)
+        with start(tree, "-j2") as first:
+            time.sleep(0.3 + turn * 0.15)
+            first.kill()
+            first.communicate()
+        build = tree.build()
+        assert build.release.name == good and find_faults(build.release) == []
+        assert drafts(tree) == [] and tree.scons().steps == []
+
+
+def test_workers_are_gone_with_a_killed_build(tmp_path):
+    tree = make_tree(tmp_path / "p", kernels=1, orders={0: "hang llir"})
+    with start(tree) as first:
+        wait_for(first, "started")
+        time.sleep(0.5)
+        children = Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
+        first.kill()
+        first.communicate()
+    deadline = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+
+
+def limited(tree, limit, *words):
+    """A build in which no file can grow beyond `limit` bytes: what a full disk looks like."""
+    command = [sys.executable, "-m", "precast", "build", "--json", "--project", str(tree.folder), *words]
+    done = subprocess.run(
+        command,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("limit", [0, 200, 3000, 30_000])
+def test_full_disk_is_told_and_the_next_build_goes_on(tmp_path, limit):
+    tree = make_tree(tmp_path / "p", kernels=2)
+    code, told = limited(tree, limit)
+    assert code == 1
+    assert "Traceback" not in told
+    assert "no space left to write" in told or "cannot write" in told or "was not made" in told
+    assert not (tree.folder / "generated/demo/release.json").exists()
+    build = tree.build()
+    assert find_faults(build.release) == [] and drafts(tree) == []
+
+
+READ_ONLY = """
+set -e
+mount --bind "$1" "$1"
+mount -o remount,bind,ro "$1"
+shift
+exec "$@"
+"""
+
+
+def can_mount():
+    probe = ["unshare", "-rm", "sh", "-c", READ_ONLY, "sh", os.path.dirname(__file__), "true"]
+    return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not can_mount(), reason="this machine does not let a user mount a folder read-only")
+@pytest.mark.parametrize("built", [False, True])
+def test_read_only_tree_is_told(tmp_path, built):
+    tree = make_tree(tmp_path / "p", kernels=1)
+    if built:
+        tree.build()
+    command = ["unshare", "-rm", "sh", "-c", READ_ONLY, "sh", str(tree.folder), sys.executable, "-m"]
+    build = run([*command, "precast", "build", "--project", str(tree.folder)], None, {})
+    assert build.code == 1
+    assert build.err.startswith("error: cannot write ") and "read-only file system" in build.err
+    assert "Traceback" not in build.err
