@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 _EXPECTED = re.compile(r"expected-(error|warning|remark|note)\s*(?:@([+-]\d+|above|below))?\s*\{\{(.*?)\}\}")
-_WRITTEN = re.compile(r"^(?:\S*?([^/\s:]+):(\d+):(\d+): )?(error|warning|remark|note): (.*)$", re.MULTILINE)
+_WRITTEN = re.compile(
+    r"^(?:(?:loc\(\")?\S*?([^/\s:\"]+)\"?:(\d+):\d+\)?: )?(error|warning|remark|note): (.*)$", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ def parse_expected(text: str) -> tuple[Diagnostic, ...]:
 def parse_diagnostics(written: str, file: str) -> tuple[Diagnostic, ...]:
     """The diagnostics in what native code wrote to standard error; those about other files have line 0."""
     found = []
-    for name, line, _, kind, message in _WRITTEN.findall(written):
+    for name, line, kind, message in _WRITTEN.findall(written):
         found.append(Diagnostic(kind, int(line) if name == file else 0, message))
     return tuple(found)
 

@@ -15,7 +15,7 @@ from precast.errors import Place
 if TYPE_CHECKING:
     from mlir.ir import Block, Module, Operation, Value
 
-_SOURCE_LINE = re.compile(r'"([^"]+\.py)":(\d+):(\d+)')
+_SOURCE_LINE = re.compile(r'"([^"]+)":(\d+):(\d+)')
 
 
 def find_functions(module: Module) -> Iterator[Operation]:
@@ -59,7 +59,7 @@ def parse_type(op: Any, text: str) -> Any:
 
 
 def find_place(op: Any) -> Place | None:
-    """The line of Python source that `op` comes from: the innermost that its location names."""
+    """The line of source that `op` comes from: the innermost that its location names."""
     found = _SOURCE_LINE.search(str(op.operation.location))
     return Place(found[1], int(found[2]), int(found[3])) if found else None
 

@@ -6,7 +6,6 @@ In: words of a command line, the project's probes, native libraries. Out: steps 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from precast.engines.triton.pipeline import builtin_names
 from precast.engines.triton.session import load_passes
 from precast.errors import PassError, nearest_hint
 from precast.passes.definitions import BuiltinPass, NativePass
-from precast.passes.pipeline import Argument, Pipeline, Step
+from precast.passes.pipeline import Pipeline, Step
 from precast.passes.plan import SelectedPass, plan_step
 from precast.passes.probes import Probe
 from precast.passes.registry import make_use
@@ -23,6 +22,8 @@ from precast.spec.selection import PassSelection
 
 _WORD = re.compile(r"\s*([\w.:-]+)\s*(?:\{(.*)\})?\s*", re.DOTALL)
 _OPTION = re.compile(r"""\s*(?:([\w-]+)\s*=\s*)?("[^"]*"|'[^']*'|[^\s,]+)\s*,?""")
+
+Given = tuple[tuple[str, str | int | float | bool], ...]  # options by name; "" for one that stands for its place
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Shelf:
             return _choose_builtin(full, options)
         return self._choose_plugin(name, options)
 
-    def _choose_plugin(self, name: str, options: Sequence[tuple[str, Argument]]) -> ChosenPass:
+    def _choose_plugin(self, name: str, options: Given) -> ChosenPass:
         known = {plugin.name: (probe, plugin) for probe in self.probes for plugin in probe.plugins}
         if name not in known:
             names = [*known, *(each for _, passes in self.libraries for each in passes), *builtin_names()]
@@ -67,7 +68,7 @@ class Shelf:
         return ChosenPass(plan_step(selected.definition, use), selected)
 
 
-def parse_word(word: str) -> tuple[str, tuple[tuple[str, Argument], ...]]:
+def parse_word(word: str) -> tuple[str, Given]:
     """`NAME{a=1 b=true}` or `NAME{3 false}`: the name, and options by name ("" for one that stands for its place)."""
     match = _WORD.fullmatch(word)
     if not match:
@@ -76,12 +77,14 @@ def parse_word(word: str) -> tuple[str, tuple[tuple[str, Argument], ...]]:
     return match[1], options
 
 
-def parse_value(text: str) -> Argument:
-    """A value of a command line: true, false, a whole number, or text with or without quotes."""
+def parse_value(text: str) -> str | int | float | bool:
+    """A value of a command line: true, false, a number, or text with or without quotes."""
     if text in ("true", "false"):
         return text == "true"
     if re.fullmatch(r"[+-]?\d+", text):
         return int(text)
+    if re.fullmatch(r"[+-]?(\d+\.\d*|\.?\d+)([eE][+-]?\d+)?", text):
+        return float(text)
     return text.strip("\"'")
 
 
@@ -100,13 +103,14 @@ def find_full_name(name: str) -> str:
     return found[0] if found else ""
 
 
-def _choose_builtin(op: str, options: Sequence[tuple[str, Argument]]) -> ChosenPass:
-    definition = BuiltinPass(op, args=tuple(value for _, value in options))
+def _choose_builtin(op: str, options: Given) -> ChosenPass:
+    args = tuple(str(value) if isinstance(value, float) else value for _, value in options)
+    definition = BuiltinPass(op, args=args)
     use = PassUse(op, "builtin", "", Anchor("end"))
     return ChosenPass(plan_step(definition, use), SelectedPass(use, definition))
 
 
-def _choose_native(library: Path, name: str, options: Sequence[tuple[str, Argument]]) -> ChosenPass:
+def _choose_native(library: Path, name: str, options: Given) -> ChosenPass:
     definition = NativePass(
         str(library), name, args=tuple(f"{key}={value}" if key else str(value) for key, value in options)
     )
