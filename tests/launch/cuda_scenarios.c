@@ -1,0 +1,382 @@
+/* Launches against the CUDA driver for tests: every feature, every failure. */
+#include "check.h"
+#include "fake_cuda.h"
+
+static _Alignas(64) float x[64], out[64];
+static void *const stream = (void *)0x10007; /* number 7 of device 0 */
+static const small_scale_axes scale64 = {.dtype = PRECAST_FP32, .BLOCK = 64};
+
+static small_features_axes feature(int which) {
+    small_features_axes axes = {.FEATURE = which};
+    return axes;
+}
+
+#define FEATURE(name) feature(SMALL_FEATURES_FEATURE_##name)
+
+static uint64_t parameter(int number) {
+    uint64_t value = 0;
+    const fake_launch *launch = fake_last_launch();
+    int end = launch->offsets[number + 1];
+    int size = number + 1 < launch->parameter_count ? end - launch->offsets[number] : 8;
+    memcpy(&value, launch->bytes + launch->offsets[number], (size_t)(size > 8 ? 8 : size));
+    return value;
+}
+
+static void with_devices(int count, int first, int second) {
+    int archs[] = {first, second};
+    fake_devices(count, archs);
+    open_release();
+}
+
+static void plain(void) {
+    open_release();
+    OK(small_scale(k, stream, scale64, out, x, 2.5f, 1000));
+    const fake_launch *launch = fake_last_launch();
+    CHECK(launch->grid[0] == 16 && launch->grid[1] == 1 && launch->grid[2] == 1);
+    CHECK(launch->threads == 128 && launch->stream == stream && launch->attribute_count == 0);
+    CHECK(launch->parameter_count == 6 && parameter(0) == (uint64_t)out && parameter(1) == (uint64_t)x);
+    CHECK(parameter(2) == 0x40200000 && parameter(3) == 1000 && parameter(4) == 0 && parameter(5) == 0);
+    for (int i = 0; i < 5; i++)
+        OK(small_scale(k, stream, scale64, out, x, 1, 1000));
+    CHECK(fake_count("cuModuleLoadData") == 1 && fake_launch_count() == 6);
+    CHECK(fake_count("cuDevicePrimaryCtxRetain") == 0 && fake_count("cuStreamGetCtx") == 1);
+}
+
+static void hints(void) {
+    char first[256];
+    open_release();
+    OK(small_scale(k, stream, scale64, out, x, 1, 1000));
+    strcpy(first, fake_last_launch()->symbol);
+    OK(small_scale(k, stream, scale64, out, x, 1, 1024));
+    CHECK(strcmp(first, fake_last_launch()->symbol) && fake_count("cuModuleLoadData") == 2);
+}
+
+static void zero_grid(void) {
+    open_release();
+    OK(small_scale(k, stream, scale64, out, x, 1, 0));
+    OK(small_scale_grid(k, stream, scale64, (precast_grid){1, 1, 0}, out, x, 1, 7));
+    CHECK(fake_launch_count() == 0 && fake_count("cuModuleLoadData") == 0);
+}
+
+static void grid_limits(void) {
+    open_release();
+    FAILS(small_scale_grid(k, stream, scale64, (precast_grid){1, 65536, 1}, out, x, 1, 7), PRECAST_BAD_GRID,
+          "the grid of scale:dtype=fp32,BLOCK=64@cuda:90 is 65536 along y, cuda:90 allows 65535");
+    FAILS(small_features_grid(k, stream, FEATURE(CLUSTER), (precast_grid){1 << 30, 1, 1}, NULL, 7), PRECAST_BAD_GRID,
+          "the grid of features:FEATURE=cluster@cuda:90 is 1073741824 along x, cuda:90 allows 1073741823");
+}
+
+static void attributes(void) {
+    open_release();
+    OK(small_features(k, stream, FEATURE(CLUSTER), NULL, 3));
+    const fake_launch *launch = fake_last_launch();
+    CHECK(launch->grid[0] == 6 && launch->grid[1] == 2 && launch->attribute_count == 2);
+    CHECK(launch->attributes[0].id == 4 && launch->attributes[0].value[0] == 2 && launch->attributes[0].value[1] == 1);
+    CHECK(launch->attributes[1].id == 5 && launch->attributes[1].value[0] == 1);
+    OK(small_features(k, stream, FEATURE(COOPERATIVE), NULL, 3));
+    CHECK(fake_last_launch()->attribute_count == 1 && fake_last_launch()->attributes[0].id == 2);
+    OK(small_features(k, stream, FEATURE(PDL), NULL, 3));
+    CHECK(fake_last_launch()->attributes[0].id == 6 && fake_last_launch()->attributes[0].value[0] == 1);
+}
+
+static void shared_memory(void) {
+    open_release();
+    OK(small_features(k, stream, FEATURE(SHARED), NULL, 3));
+    OK(small_features(k, stream, FEATURE(SHARED), NULL, 3));
+    CHECK(fake_last_launch()->shared_bytes == 100000 && fake_count("cuFuncSetAttribute") == 1);
+    FAILS(small_features(k, stream, FEATURE(TOO_MUCH_SHARED), NULL, 3), PRECAST_NO_UNIT,
+          "features:FEATURE=too_much_shared@cuda:90 needs 300000 bytes of shared memory, this device gives a block "
+          "232448");
+}
+
+static void scratch(void) {
+    open_release();
+    OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
+    CHECK(parameter(1) && !parameter(2) && fake_count("cuMemAllocAsync") == 1 && fake_count("cuMemFreeAsync") == 1);
+    CHECK(fake_count("cuMemsetD8Async") == 0);
+    OK(small_features(k, stream, FEATURE(PROFILE), NULL, 3));
+    CHECK(!parameter(1) && parameter(2) && fake_count("cuMemsetD8Async") == 1 && fake_live_allocations() == 0);
+}
+
+static size_t asked_bytes, asked_alignment;
+static int gave, took;
+
+static void *give(void *context, size_t bytes, size_t alignment, precast_stream on, int device) {
+    CHECK(context == &asked_bytes && on == stream && device == 0);
+    asked_bytes = bytes, asked_alignment = alignment, gave++;
+    return malloc(bytes);
+}
+
+static void take(void *context, void *memory, precast_stream on, int device) {
+    CHECK(context == &asked_bytes && on == stream && device == 0);
+    took++;
+    free(memory);
+}
+
+static void *refuse(void *context, size_t bytes, size_t alignment, precast_stream on, int device) {
+    (void)context, (void)bytes, (void)alignment, (void)on, (void)device;
+    return NULL;
+}
+
+static void allocator(void) {
+    precast_allocator mine = {give, take, &asked_bytes}, nothing = {NULL, NULL, NULL}, none = {refuse, NULL, NULL};
+    open_release();
+    OK(small_set_allocator(k, &mine));
+    OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
+    CHECK(asked_bytes == 100 * 3 * 2 * 2 && asked_alignment == 128 && gave == 1 && took == 1);
+    CHECK(fake_count("cuMemAllocAsync") == 0);
+    fake_fail("cuLaunchKernelEx", 719, 0);
+    CHECK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3) == PRECAST_DRIVER_FAILED && took == 2);
+    OK(small_set_allocator(k, &none));
+    FAILS(small_features(k, stream, FEATURE(SCRATCH), NULL, 3), PRECAST_OUT_OF_MEMORY,
+          "the allocator gave no memory for 1200 bytes of global scratch");
+    FAILS(small_set_allocator(k, &nothing), PRECAST_BAD_ARGUMENT, "an allocator needs a function that allocates");
+    OK(small_set_allocator(k, NULL));
+    OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
+    CHECK(fake_count("cuMemAllocAsync") == 1);
+}
+
+static int64_t read_programs;
+
+static void read_counters(void *context, const char *unit, const char *pass_name, const void *data, size_t each,
+                          int64_t programs) {
+    (void)context;
+    CHECK(!strcmp(unit, "features:FEATURE=buffer@cuda:90") && !strcmp(pass_name, "counters") && each == 8);
+    for (int64_t i = 0; i < programs; i++)
+        CHECK(((const int64_t *)data)[i] == 0);
+    read_programs = programs;
+}
+
+static void pass_buffer(void) {
+    open_release();
+    OK(small_features(k, stream, FEATURE(BUFFER), NULL, 3));
+    CHECK(parameter(1) && !parameter(2) && fake_count("cuStreamSynchronize") == 0);
+    OK(small_set_buffer_reader(k, read_counters, NULL));
+    OK(small_features(k, stream, FEATURE(BUFFER), NULL, 3));
+    CHECK(read_programs == 6 && fake_count("cuStreamSynchronize") == 1 && fake_live_allocations() == 0);
+}
+
+static void tensor_descriptors(void) {
+    precast_tensor tensor = {.base = x, .shape = {100, 60}, .strides = {64, 1}, .rank = 2, .pad_with_nan = 1};
+    uint64_t words[16];
+    open_release();
+    OK(small_features(k, stream, FEATURE(DESCRIPTOR), &tensor, 3));
+    const fake_launch *launch = fake_last_launch();
+    CHECK(launch->parameter_count == 8 && !launch->map_misaligned);
+    memcpy(words, launch->bytes, sizeof words);
+    /* base; the fault of older drivers mended; fp16; rank; sizes, stride and box from the innermost; fill. */
+    uint64_t expected[16] = {(uint64_t)x, 1, 6, 2, 60, 100, 128, 32, 64, 1, 0, 3, 2, 1, 0, 0};
+    CHECK(!memcmp(words, expected, sizeof words));
+    CHECK(parameter(1) == 100 && parameter(2) == 60 && parameter(3) == 64 && parameter(4) == 1 && parameter(5) == 3);
+    tensor.round_to_tf32 = 1, tensor.pad_with_nan = 0, tensor.shape[0] = 100000;
+    OK(small_features(k, stream, FEATURE(DESCRIPTOR), &tensor, 3));
+    memcpy(words, fake_last_launch()->bytes, sizeof words);
+    CHECK(words[2] == 11 && words[13] == 0 && words[1] == (1 << 21 | 1));
+    OK(small_features(k, stream, FEATURE(EXPANDED), &tensor, 3));
+    uint64_t expanded[] = {(uint64_t)x, 100000, 60, 64, 1, 0, 1, 100000, 60, 64, 1, 3};
+    for (int i = 0; i < 12; i++)
+        CHECK(parameter(i) == expanded[i]);
+    FAILS(small_features(k, stream, FEATURE(DESCRIPTOR), NULL, 3), PRECAST_BAD_ARGUMENT,
+          "argument `x` needs a tensor, and it is NULL");
+    tensor.strides[1] = 2;
+    FAILS(small_features(k, stream, FEATURE(DESCRIPTOR), &tensor, 3), PRECAST_BAD_ARGUMENT,
+          "argument `x` has stride 2 along its last dimension, not 1");
+    tensor.rank = 3;
+    FAILS(small_features(k, stream, FEATURE(DESCRIPTOR), &tensor, 3), PRECAST_BAD_ARGUMENT,
+          "argument `x` needs a tensor of rank 2, and its rank is 3");
+    tensor.rank = 2, tensor.strides[1] = 1;
+    fake_fail("cuTensorMapEncodeTiled", 1, 0);
+    FAILS(small_features(k, stream, FEATURE(DESCRIPTOR), &tensor, 3), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_OTHER (1) while making the tensor map of argument x");
+}
+
+static void default_streams(void) {
+    open_release();
+    for (uintptr_t each = 0; each < 3; each++)
+        OK(small_scale(k, (void *)each, scale64, out, x, 1, 7));
+    CHECK(fake_count("cuDevicePrimaryCtxRetain") == 1 && fake_last_launch()->stream == (void *)2);
+}
+
+static void two_devices(void) {
+    with_devices(2, 90, 86);
+    OK(small_scale(k, (void *)0x10001, scale64, out, x, 1, 7));
+    FAILS(small_scale(k, (void *)0x20001, scale64, out, x, 1, 7), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_INVALID_HANDLE (400) while launching scale:dtype=fp32,BLOCK=64@cuda:90");
+    small_unload(k);
+    OK(small_scale(k, (void *)0x10001, scale64, out, x, 1, 7));
+    CHECK(fake_count("cuModuleUnload") == 1 && fake_live_modules() == 1);
+}
+
+static void *on_second_device(void *argument) {
+    (void)argument;
+    OK(small_scale(k, (void *)0x20001, scale64, out, x, 1, 7));
+    CHECK(fake_current_device() == 1);
+    return NULL;
+}
+
+static void a_device_for_each_thread(void) {
+    pthread_t thread;
+    with_devices(2, 90, 86);
+    OK(small_scale(k, (void *)0x10001, scale64, out, x, 1, 7));
+    CHECK(!pthread_create(&thread, NULL, on_second_device, NULL));
+    pthread_join(thread, NULL);
+    CHECK(fake_last_launch()->device == 1 && fake_count("cuModuleLoadData") == 2);
+    OK(small_unload(k));
+    CHECK(fake_live_modules() == 0 && fake_current_device() == 0);
+}
+
+static void architectures(void) {
+    static const struct { int arch; const char *unit; } table[] = {
+        {90, "cuda:90"}, {89, "cuda:86"}, {86, "cuda:86"}, {80, "cuda:80"}, {82, "cuda:80"}, {87, NULL}, {75, NULL},
+        {100, NULL}, {91, NULL},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        fake_reset_context(0);
+        with_devices(1, table[i].arch, 0);
+        precast_status status = small_scale(k, stream, scale64, out, x, 1, 7);
+        CHECK(status == (table[i].unit ? PRECAST_OK : PRECAST_NO_UNIT));
+        size_t count = small_query(k, NULL, 0);
+        precast_unit *units = calloc(count, sizeof *units);
+        small_query(k, units, count);
+        for (size_t j = 0; j < count; j++)
+            CHECK(strncmp(units[j].target, "cuda", 4) || units[j].loaded == (table[i].unit && units[j].loaded &&
+                  !strcmp(units[j].target, table[i].unit)));
+        free(units);
+        if (!table[i].unit) {
+            char expected[128];
+            snprintf(expected, sizeof expected, "no unit of `scale` runs on cuda:%d; it is built for ", table[i].arch);
+            CHECK(strstr(small_error(), expected) && strstr(small_error(), "cuda:80"));
+        }
+        small_close(k);
+    }
+    k = NULL;
+}
+
+static void lost_context(void) {
+    open_release();
+    OK(small_scale(k, stream, scale64, out, x, 1, 7));
+    fake_reset_context(0);
+    OK(small_scale(k, stream, scale64, out, x, 1, 7));
+    CHECK(fake_count("cuModuleLoadData") == 2);
+    OK(small_unload(k));
+    CHECK(fake_count("cuModuleUnload") == 1); /* the lost context's module went with it */
+}
+
+static void failing_loads(void) {
+    static const struct { const char *function; int code; const char *doing; } table[] = {
+        {"cuModuleLoadData", 218, "loading the image of scale:dtype=fp32,BLOCK=64@cuda:90"},
+        {"cuModuleGetFunction", 500,
+         "looking for the kernel's symbol in the image of scale:dtype=fp32,BLOCK=64@cuda:90"},
+        {"cuLaunchKernel", 719, "launching scale:dtype=fp32,BLOCK=64@cuda:90"},
+        {"cuStreamGetCtx", 400, "looking for the current device"},
+        {"cuCtxSetCurrent", 400, "looking for the current device"},
+        {"cuCtxGetId", 999, "looking for the current device"},
+        {"cuDeviceGetAttribute", 1, "asking for the device's facts"},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        char expected[256];
+        small *own;
+        fake_reset_context(0);
+        OK(small_open(folder, &own));
+        fake_fail(table[i].function, table[i].code, 0);
+        snprintf(expected, sizeof expected, "CUDA: CUDA_ERROR_%s (%d) while %s",
+                 table[i].code == 400 ? "INVALID_HANDLE" : "OTHER", table[i].code, table[i].doing);
+        FAILS(small_scale(own, stream, scale64, out, x, 1, 7), PRECAST_DRIVER_FAILED, expected);
+        OK(small_scale(own, stream, scale64, out, x, 1, 7));
+        small_close(own);
+        CHECK(fake_live_modules() == 0);
+    }
+}
+
+static void out_of_memory(void) {
+    open_release();
+    fake_fail("cuModuleLoadData", 2, 0);
+    FAILS(small_scale(k, stream, scale64, out, x, 1, 7), PRECAST_OUT_OF_MEMORY,
+          "CUDA: CUDA_ERROR_OUT_OF_MEMORY (2) while loading the image of scale:dtype=fp32,BLOCK=64@cuda:90");
+    fake_fail("cuMemAllocAsync", 2, 0);
+    FAILS(small_features(k, stream, FEATURE(SCRATCH), NULL, 3), PRECAST_OUT_OF_MEMORY,
+          "CUDA: CUDA_ERROR_OUT_OF_MEMORY (2) while allocating global scratch");
+    fake_fail("cuMemsetD8Async", 700, 0);
+    FAILS(small_features(k, stream, FEATURE(PROFILE), NULL, 3), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_OTHER (700) while clearing profile scratch");
+    fake_fail("cuMemFreeAsync", 700, 0);
+    FAILS(small_features(k, stream, FEATURE(SCRATCH), NULL, 3), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_OTHER (700) while giving scratch back");
+    OK(small_set_buffer_reader(k, read_counters, NULL));
+    fake_fail("cuStreamSynchronize", 700, 0);
+    FAILS(small_features(k, stream, FEATURE(BUFFER), NULL, 3), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_OTHER (700) while reading a pass's buffer");
+    CHECK(fake_live_allocations() == 1); /* the one whose release was made to fail */
+    FAILS(small_features_grid(k, stream, FEATURE(SCRATCH), (precast_grid){1 << 28, 65535, 65535}, NULL, 3),
+          PRECAST_OUT_OF_MEMORY, "global scratch of this grid does not fit in memory");
+}
+
+static void *launch_both(void *argument) {
+    intptr_t number = (intptr_t)argument;
+    for (int i = 0; i < 50; i++) {
+        OK(small_scale(k, stream, scale64, out, x, 1, number % 2 ? 1000 : 1024));
+        if (i % 10 == 0)
+            CHECK(small_scale(k, stream, scale64, (char *)out + 4, x, 1, 7) == PRECAST_BAD_ARGUMENT);
+    }
+    OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
+    return NULL;
+}
+
+static void many_threads_slow_loads(void) {
+    open_release();
+    fake_slow_loads(30);
+    on_threads(launch_both);
+    CHECK(fake_count("cuModuleLoadData") == 3 && fake_count("cuLaunchKernel") == 64 * 50);
+    CHECK(fake_live_allocations() == 0);
+}
+
+static void preload(void) {
+    open_release();
+    OK(small_preload(k, stream, "scale"));
+    CHECK(fake_count("cuModuleLoadData") == 8);
+    OK(small_scale(k, stream, scale64, out, x, 1, 7));
+    CHECK(fake_count("cuModuleLoadData") == 8);
+    fake_shared_limit(400000);
+    CHECK(small_preload(k, stream, NULL) == PRECAST_NO_UNIT); /* the unit that no device of this kind can run */
+    CHECK(fake_count("cuThreadExchangeStreamCaptureMode") == 2 * fake_count("cuModuleLoadData"));
+}
+
+static void no_device(void) {
+    int archs[] = {90};
+    fake_devices(0, archs);
+    open_release();
+    OK(small_scale(k, NULL, scale64, out, x, 2, 64)); /* the CPU is next in line */
+    CHECK(fake_launch_count() == 0);
+    FAILS(small_features(k, NULL, FEATURE(PLAIN), NULL, 3), PRECAST_NO_UNIT,
+          "no unit of `features` runs on " HOST "; it is built for cuda:90, hip:gfx942");
+}
+
+static void cpu_beside_cuda(void) {
+    open_release();
+    x[3] = 4;
+    OK(small_scale(k, PRECAST_CPU, scale64, out, x, 2, 64));
+    CHECK(out[3] == 8 && fake_count("cuInit") == 0);
+}
+
+static void old_driver(void) {
+    open_release();
+    OK(small_scale(k, stream, scale64, out, x, 1, 7));
+    FAILS(small_features(k, stream, FEATURE(PDL), NULL, 3), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_OTHER (801) while launching features:FEATURE=pdl@cuda:90");
+    FAILS(small_features(k, stream, FEATURE(SCRATCH), NULL, 3), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_OTHER (801) while allocating global scratch");
+}
+
+int main(int argc, char **argv) {
+    static const scenario all[] = {
+        {"plain", plain}, {"hints", hints}, {"zero_grid", zero_grid}, {"grid_limits", grid_limits},
+        {"attributes", attributes}, {"shared_memory", shared_memory}, {"scratch", scratch}, {"allocator", allocator},
+        {"pass_buffer", pass_buffer}, {"tensor_descriptors", tensor_descriptors},
+        {"default_streams", default_streams}, {"two_devices", two_devices},
+        {"a_device_for_each_thread", a_device_for_each_thread}, {"architectures", architectures},
+        {"lost_context", lost_context}, {"failing_loads", failing_loads}, {"out_of_memory", out_of_memory},
+        {"many_threads_slow_loads", many_threads_slow_loads}, {"preload", preload}, {"no_device", no_device},
+        {"cpu_beside_cuda", cpu_beside_cuda}, {"old_driver", old_driver}, {NULL, NULL},
+    };
+    return run_scenario(all, argc, argv);
+}

@@ -1,0 +1,270 @@
+"""A small release for tests of the runtime: hand-written CPU units, and images that the drivers for tests understand.
+
+Kernels: `scale` on every kind of target; `record` (scalars of all types, a tuple, an absent argument); `count` (scratch
+on the CPU); `fail` (a device assertion); `tally` (a pass's buffer); `nothing`; and on CUDA `features`, one variant for
+each thing that a launch can carry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sysconfig
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from precast.artifact import DeviceBuffer, Facts, Parameter, TensorDescriptor
+from precast.launch.formats import (
+    Condition,
+    ImagePlace,
+    IndexedUnit,
+    ReleaseFile,
+    ReleaseIndex,
+    SelectionRule,
+    describe_interface,
+    read_pack,
+    write_index,
+    write_pack,
+)
+from precast.launch.sources import (
+    COMPILE_FLAGS,
+    LINK_FLAGS,
+    LINK_LIBRARIES,
+    find_extension,
+    library_sources,
+    render_library,
+)
+from precast.spec.model import Argument, Hint, Source, Unit, Variant
+from precast.target import Target
+
+HERE = Path(__file__).parent
+WARNINGS = ("-Werror",)
+SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8, "fp16": 2,
+         "bf16": 2, "fp32": 4, "fp64": 8, "fp8e5": 1, "fp8e4nv": 1}  # fmt: skip
+RECORDED = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64", "fp8e5")
+
+
+@dataclass(frozen=True)
+class TestUnit:
+    """A unit with its facts, and the line that defines it in C (CPU) or the image (GPU)."""
+
+    __test__ = False
+    unit: Unit
+    facts: Facts
+    body: str
+
+
+def symbol_of(unit: Unit) -> str:
+    return unit.slug.replace("-", "_")
+
+
+def make_unit(kernel, target, values, arguments, grid, hints=(), **facts) -> tuple[Unit, Facts]:
+    unit = Unit(Variant(kernel, tuple(values), tuple(hints)), Target.parse(target), Source("kernels.py", "", kernel),
+                tuple(arguments), (), grid)  # fmt: skip
+    parameters = [Parameter("descriptor" if each.type.startswith("tensordesc") else "argument", each.name, each.type)
+                  for each in arguments if each.type != "constexpr" and not each.constant]  # fmt: skip
+    if unit.target.backend != "cpu":
+        parameters += [Parameter("buffer", buffer.pass_name, "*i8") for buffer in facts.get("buffers", ())]
+        parameters += [Parameter("global_scratch", "", "*i8"), Parameter("profile_scratch", "", "*i8")]
+    elif facts.get("buffers"):
+        parameters.append(Parameter("buffer", "tally", "*i8"))
+    return unit, Facts(symbol_of(unit), tuple(parameters), **facts)
+
+
+def scale_units() -> Iterator[TestUnit]:
+    for target in ("cpu:x86-64-v2", "cpu:x86-64-v3", "cuda:80", "cuda:86", "cuda:90", "hip:gfx942"):
+        for dtype in ("fp32", "fp64"):
+            for block in (64, 256):
+                for hints in ((), (Hint("n", 16),)):
+                    hip = target.startswith("hip")
+                    arguments = [
+                        Argument("out", f"*{dtype}", divisibility=16),
+                        Argument("x", f"*{dtype}", divisibility=16, range32=hip),
+                        Argument("alpha", "fp32"),
+                        Argument("n", "i32", divisibility=16 if hints else 0),
+                        Argument("BLOCK", "constexpr", value=block),
+                    ]
+                    warp = 64 if hip else 32
+                    values, grid = [("dtype", dtype), ("BLOCK", block)], ("cdiv(n, BLOCK)", "1", "1")
+                    unit, facts = make_unit(
+                        "scale", target, values, arguments, grid, hints, num_warps=4, warp_size=warp
+                    )
+                    c_type = {"fp32": "float", "fp64": "double"}[dtype]
+                    body = f"SCALE({facts.symbol}, {c_type}, {block})" if unit.target.backend == "cpu" else ""
+                    yield TestUnit(unit, facts, body)
+
+
+def other_cpu_units() -> Iterator[TestUnit]:
+    target = "cpu:x86-64-v2"
+    scalars = [Argument(f"a_{name}", name) for name in RECORDED]
+    pair = Argument("pair", "(i32, (*fp32, fp64))")
+    for width in ("i32", "i64"):
+        for real in ("fp16", "fp64"):
+            varied = [Argument("count", width), Argument("real", real)]
+            rest = [Argument("absent", "none", constant=True), Argument("one", "i32", constant=True, value=1)]
+            unit, facts = make_unit("record", target, [("WIDTH", width), ("REAL", real)],
+                                    [Argument("out", "*i64"), *scalars, pair, *varied, *rest], ("1", "1", "1"),
+                                    [Hint("one", 1)])  # fmt: skip
+            yield TestUnit(unit, facts, f"RECORD({facts.symbol}, {len(RECORDED) + 5})")
+    unit, facts = make_unit("count", target, [], [Argument("counts", "*i32"), Argument("n", "i32")], ("n", "1", "1"),
+                            thread_scratch_bytes=65536)  # fmt: skip
+    yield TestUnit(unit, facts, f"COUNT({facts.symbol}, 65536)")
+    unit, facts = make_unit("fail", target, [], [Argument("limit", "i64"), Argument("n", "i32")], ("n", "1", "1"))
+    yield TestUnit(unit, facts, f"FAIL({facts.symbol})")
+    unit, facts = make_unit("tally", target, [], [Argument("x", "*i32"), Argument("n", "i32")], ("n", "n", "1"),
+                            buffers=(DeviceBuffer("tally", 8),))  # fmt: skip
+    yield TestUnit(
+        unit, replace(facts, parameters=(facts.parameters[0], facts.parameters[2])), f"TALLY({facts.symbol})"
+    )
+    for mode in ("slow", "fast"):
+        for size in (1, 2):
+            unit, facts = make_unit("nothing", target, [("MODE", mode), ("SIZE", size), ("FLAG", size == 2)],
+                                    [Argument("n", "i32")], ("n", "1", "1"))  # fmt: skip
+            yield TestUnit(unit, facts, f"NOTHING({facts.symbol})")
+
+
+def feature_units() -> Iterator[TestUnit]:
+    descriptor = TensorDescriptor("x", True, (64, 32), 6, 2, 3)
+    features = {
+        "plain": {},
+        "cluster": {"num_ctas": 2},
+        "cooperative": {"cooperative": True},
+        "pdl": {"pdl": True},
+        "shared": {"shared_bytes": 100_000},
+        "too_much_shared": {"shared_bytes": 300_000},
+        "scratch": {"global_scratch_bytes": 100, "global_scratch_align": 128, "num_ctas": 2},
+        "profile": {"profile_scratch_bytes": 16, "profile_scratch_align": 16},
+        "buffer": {"buffers": (DeviceBuffer("counters", 8),)},
+        "descriptor": {"tensor_descriptors": (descriptor,)},
+        "expanded": {"tensor_descriptors": (replace(descriptor, tma=False, element_type=0),)},
+    }  # fmt: skip
+    everywhere = [("cuda:90", feature) for feature in features]
+    for target, feature in [*everywhere, ("hip:gfx942", "cooperative"), ("hip:gfx942", "scratch")]:
+        kind, facts_of = "tensordesc<fp16[64,32]>", features[feature]
+        if target.startswith("hip"):
+            facts_of = {name: value for name, value in facts_of.items() if name != "num_ctas"}
+        arguments = [Argument("x", kind), Argument("n", "i64")]
+        unit, facts = make_unit("features", target, [("FEATURE", feature)], arguments, ("n", "2", "1"), **facts_of)
+        if "tensor_descriptors" not in facts_of:
+            facts = replace(facts, parameters=facts.parameters[1:])
+        yield TestUnit(unit, facts, "")
+
+
+def all_units() -> list[TestUnit]:
+    units = [*scale_units(), *other_cpu_units(), *feature_units()]
+    return [each if each.body else replace(each, body=fake_image(each)) for each in units]
+
+
+def fake_image(each: TestUnit) -> str:
+    """The text that the drivers for tests take for an image."""
+    sizes = []
+    for parameter in each.facts.parameters:
+        if parameter.kind == "descriptor":
+            expanded = [8, 8, 8, 8, 8, 1, 1] if not each.facts.tensor_descriptors[0].tma else [128]
+            sizes += [*expanded, 4, 4, 8, 8]
+        else:
+            sizes.append(SIZES.get(parameter.type, 8))
+    return f"fake {each.facts.symbol} {','.join(map(str, sizes))}\0"
+
+
+SELECTION = (
+    SelectionRule("nothing", (Condition("n * 2", ">", 100), Condition("n", "!=", 77)), (("MODE", "fast"), ("SIZE", 2))),
+    SelectionRule("nothing", (Condition("n", "<=", 50),), (("MODE", "slow"), ("SIZE", 1))),
+)
+
+
+def build_release(folder: Path, units: Sequence[TestUnit] | None = None, *, flags: Sequence[str] = (),
+                  name: str = "small", selection: Sequence[SelectionRule] = SELECTION) -> Path:  # fmt: skip
+    """A whole release in `folder`: sources, library, packs, index, package.
+
+    With `flags` (of a sanitizer) it has no Python extension.
+    """
+    units = all_units() if units is None else units
+    interface = describe_interface(name, [each.unit for each in units])
+    for file in render_library(interface, "1.2.3"):
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text)
+    places: dict[str, ImagePlace] = {}
+    files = [*_write_packs(folder, units, places), *_link_cpu_units(folder, name, units, places, flags)]
+    indexed = tuple(IndexedUnit(each.unit, each.facts, places[str(each.unit)]) for each in units)
+    index = ReleaseIndex(interface, indexed, tuple(files), tuple(selection))
+    (folder / "index.bin").write_bytes(write_index(index))
+    compile_library(folder, name, library_sources(interface), flags)
+    if not flags:
+        shutil.copy(find_extension(), folder / f"python/{name}/_launch.abi3.so")
+    return folder
+
+
+def compile_library(folder: Path, name: str, sources: Sequence[str], flags: Sequence[str] = ()) -> Path:
+    output = folder / f"lib/lib{name}.so"
+    libraries = [f"-l{library}" for library in LINK_LIBRARIES]
+    run(["cc", *COMPILE_FLAGS, *WARNINGS, *flags, *([] if flags else LINK_FLAGS[1:]), "-shared", "-Iinclude", "-Isrc",
+         *sources, "-o", str(output), *libraries], folder)  # fmt: skip
+    return output
+
+
+def _write_packs(folder: Path, units: Sequence[TestUnit], places: dict[str, ImagePlace]) -> Iterator[ReleaseFile]:
+    groups: dict[tuple[str, str], list[TestUnit]] = {}
+    for each in units:
+        if each.unit.target.backend != "cpu":
+            groups.setdefault((each.unit.target.folder, each.unit.kernel), []).append(each)
+    for (target, kernel), members in sorted(groups.items()):
+        data = write_pack([(str(each.unit), each.body.encode()) for each in members])
+        path = f"targets/{target}/{kernel}.pack"
+        write(folder / path, data)
+        for entry in read_pack(data):
+            places[entry.unit] = ImagePlace(path, entry.offset, entry.size, entry.digest)
+        yield ReleaseFile(path, len(data), hashlib.sha256(data).hexdigest())
+
+
+def _link_cpu_units(
+    folder: Path, name: str, units: Sequence[TestUnit], places: dict[str, ImagePlace], flags: Sequence[str]
+) -> Iterator[ReleaseFile]:
+    for target in sorted({each.unit.target for each in units if each.unit.target.backend == "cpu"}):
+        members = [each for each in units if each.unit.target == target]
+        path = f"lib/lib{name}.cpu-{target.arch}.so"
+        source = "\n".join([f'#include "{HERE / "cpu_units.h"}"', *(each.body for each in members)])
+        (folder / "lib").mkdir(exist_ok=True)
+        write(folder / "units.c", source.encode())
+        run(["cc", "-std=c11", "-O1", "-fPIC", "-shared", *flags, "units.c", "-o", path], folder)
+        (folder / "units.c").unlink()
+        data = (folder / path).read_bytes()
+        digest = hashlib.sha256(data).hexdigest()
+        places.update({str(each.unit): ImagePlace(path, 0, len(data), digest) for each in members})
+        yield ReleaseFile(path, len(data), digest)
+
+
+def build_fakes(folder: Path) -> Path:
+    """The drivers for tests, in folders for LD_LIBRARY_PATH: `cuda`, `old` (an older one), `hip`, and `none`."""
+    common = ["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
+    cuda = ["-Wl,-soname,libcuda.so.1", str(HERE / "fake_cuda.c"), "-lpthread", "-o"]
+    hip = ["-Wl,-soname,libamdhip64.so", str(HERE / "fake_hip.c"), "-o"]
+    nothing = [*common, "-x", "c", "/dev/null", "-o"]
+    for name in ("cuda", "old", "hip", "none"):
+        (folder / name).mkdir(parents=True)
+    run([*common, *cuda, "cuda/libcuda.so.1"], folder)
+    run([*common, "-DOLD", *cuda, "old/libcuda.so.1"], folder)
+    run([*common, *hip, "hip/libamdhip64.so"], folder)
+    # Libraries that are no drivers, so that a machine's own is not found.
+    for library in ("hip/libcuda.so.1", "none/libcuda.so.1", "none/libamdhip64.so"):
+        run([*nothing, library], folder)
+    return folder
+
+
+def run(command: Sequence[str], folder: Path | None = None, **options) -> str:
+    """Runs a program that must succeed; its output."""
+    result = subprocess.run(command, cwd=folder, text=True, capture_output=True, **options)
+    assert result.returncode == 0, f"{' '.join(map(str, command))}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+def write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def python_headers() -> str:
+    return sysconfig.get_paths()["include"]

@@ -1,0 +1,90 @@
+"""The C runtime against drivers for tests, with sanitizers on: every scenario in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import SANITIZERS
+from launch_release import HERE, build_fakes, build_release, run
+
+LINKED = {"cpu": "", "cuda": "cuda/libcuda.so.1", "hip": "hip/libamdhip64.so"}
+THREADED = {"cpu": ("concurrent_launches", "scratch_and_threads"), "cuda": ("many_threads_slow_loads", "plain")}
+
+
+def host_target() -> str:
+    """This machine as a CPU target, read off the system's own list of features."""
+    flags = set(
+        next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split()
+    )
+    if {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"} <= flags:
+        return "cpu:x86-64-v4"
+    return "cpu:x86-64-v3" if {"avx2", "fma", "bmi2", "f16c", "abm", "movbe"} <= flags else "cpu:x86-64-v2"
+
+
+def build_scenarios(kind: str, release: Path, folder: Path, flags: tuple[str, ...] = ()) -> Path:
+    program = folder / f"{kind}_scenarios"
+    fake = [str(folder / "fakes" / LINKED[kind])] if LINKED[kind] else []
+    run(["cc", "-std=c11", "-D_GNU_SOURCE", f'-DHOST="{host_target()}"', "-Wall", "-Wextra", "-Werror", *flags,
+         f"-I{release}/include", str(HERE / f"{kind}_scenarios.c"), "-o", str(program), f"-L{release}/lib", "-lsmall",
+         *fake, f"-Wl,-rpath,{release}/lib", "-lpthread"])  # fmt: skip
+    return program
+
+
+class Flavour:
+    """The release, the drivers and the programs, compiled with one sanitizer."""
+
+    def __init__(self, folder: Path, sanitizer: str) -> None:
+        self.folder = folder
+        self.flags = SANITIZERS[sanitizer]
+        self.release = build_release(folder / "release", flags=self.flags)
+        build_fakes(folder / "fakes")
+        self.programs: dict[str, Path] = {}
+
+    def run(self, kind: str, scenario: str) -> None:
+        if kind not in self.programs:
+            self.programs[kind] = build_scenarios(kind, self.release, self.folder, self.flags)
+        drivers = "old" if scenario == "old_driver" else {"cpu": "none"}.get(kind, kind)
+        search = ":".join(str(self.folder / "fakes" / each) for each in (drivers, "none"))
+        environment = {**os.environ, "LD_LIBRARY_PATH": search, "UBSAN_OPTIONS": "print_stacktrace=1"}
+        result = subprocess.run([self.programs[kind], scenario, self.release], env=environment, capture_output=True,
+                                text=True, timeout=120)  # fmt: skip
+        assert (result.returncode, result.stdout) == (0, ""), result.stderr
+        assert "WARNING" not in result.stderr and "ERROR" not in result.stderr, result.stderr
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Flavour:
+    return Flavour(tmp_path_factory.mktemp("address"), "address")
+
+
+@pytest.fixture(scope="module")
+def thread(tmp_path_factory: pytest.TempPathFactory) -> Flavour:
+    return Flavour(tmp_path_factory.mktemp("thread"), "thread")
+
+
+def scenarios_of(kind: str) -> list[str]:
+    text = (HERE / f"{kind}_scenarios.c").read_text()
+    table = text[text.index("scenario all[]") :]
+    return [part.split('"')[0] for part in table.split('{"')[1:]]
+
+
+EVERY = [(kind, scenario) for kind in LINKED for scenario in scenarios_of(kind)]
+
+
+@pytest.mark.parametrize(("kind", "scenario"), EVERY)
+def test_scenario_under_address_and_undefined_behaviour_sanitizers(address: Flavour, kind: str, scenario: str) -> None:
+    address.run(kind, scenario)
+
+
+@pytest.mark.parametrize(("kind", "scenario"), [(kind, each) for kind, names in THREADED.items() for each in names])
+def test_scenario_under_thread_sanitizer(thread: Flavour, kind: str, scenario: str) -> None:
+    thread.run(kind, scenario)
+
+
+def test_only_the_librarys_own_names_are_exported(release: Path) -> None:
+    listing = run(["nm", "-D", "--defined-only", str(release / "lib/libsmall.so")])
+    names = [line.split()[-1] for line in listing.splitlines()]
+    assert names and all(name.startswith("small_") for name in names)
