@@ -16,6 +16,7 @@ from triton._C import libtriton
 
 from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.engines import Announce
+from precast.engines.cpu import describe_pipeline
 from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.python_steps import PassFailure, PythonStep
 from precast.engines.triton.session import StageOutcome, UnitFacts
@@ -23,25 +24,52 @@ from precast.errors import PassError
 from precast.passes.context import PassContext
 from precast.passes.pipeline import Pipeline, Run, Step, edit_pipeline, render_pipeline
 from precast.passes.plan import SelectedPass, describe_run, plan_edits
+from precast.target import Target
 
-LOWERINGS = {"loops": "cpu.lower_ttir", "llir": "cpu.lower_loops"}
+CPU_STAGES = ("loops", "llir", "obj")
+
+
+@dataclass(frozen=True)
+class Surrounding:
+    """A CPU stage's steps: passes, then the engine's own lowering as a whole, then passes."""
+
+    before: tuple[Step, ...]
+    own: tuple[Step, ...]
+    after: tuple[Step, ...]
 
 
 def cpu_pipeline(stage: str, passes: Sequence[SelectedPass], facts: UnitFacts) -> Pipeline:
-    """The effective pipeline of a CPU stage: the engine's lowering is one step of it.
+    """The effective pipeline of a CPU stage.
 
-    `PassError` for an anchor that is absent, and for anything but a Python pass.
+    `PassError` for an anchor that is absent or inside the engine's lowering, and for anything but a Python pass.
     """
-    runs = (Run(stage, (Step(LOWERINGS[stage]),)),) if stage in LOWERINGS else ()
-    edited = edit_pipeline(Pipeline(stage, runs), plan_edits(passes, stage, facts.project), str(facts.target))
-    steps = edited.steps
-    lowered = [step.op for step in steps].index(LOWERINGS[stage]) if runs else 0
-    for position, step in enumerate(steps):
-        if step.by and step.kind != "python":
-            raise PassError(f"pass `{step.by}` is {step.kind}; stage `{stage}` of {facts.target} takes Python passes")
-        if step.by and stage == "llir" and position > lowered:
-            raise PassError(f"pass `{step.by}` stands after `{step.op}`, where {facts.target} has LLVM IR, not MLIR")
+    described = describe_pipeline(stage, facts.target.arch)
+    steps = tuple(
+        Step(f"cpu.{name}", tuple(f"{option}={value}" for option, value in options)) for name, options in described
+    )
+    own = Pipeline(stage, (Run(stage, steps),))
+    edited = edit_pipeline(own, plan_edits(passes, stage, facts.project), str(facts.target))
+    if surround(edited, facts.target).own != steps:
+        raise PassError(f"stage `{stage}` of {facts.target} cannot be edited: its own steps run as a whole")
     return edited
+
+
+def surround(pipeline: Pipeline, target: Target) -> Surrounding:
+    """The steps before, of and after the engine's lowering; `PassError` for a pass that cannot be where it is."""
+    own = [index for index, step in enumerate(pipeline.steps) if not step.by]
+    first, last = (own[0], own[-1] + 1) if own else (0, 0)
+    found = Surrounding(pipeline.steps[:first], pipeline.steps[first:last], pipeline.steps[last:])
+    allowed = {"loops": (*found.before, *found.after), "llir": found.before}.get(pipeline.stage, ())
+    where = {"loops": "before and after the whole stage", "llir": "before the whole stage"}.get(
+        pipeline.stage, "nowhere"
+    )
+    for step in pipeline.outside:
+        if step not in allowed or step.kind != "python":
+            raise PassError(
+                f"pass `{step.by}` cannot stand where it does in stage `{pipeline.stage}` of {target}",
+                hint=f"Python passes stand {where}",
+            )
+    return found
 
 
 def cpu_key_material(stage: str, passes: Sequence[SelectedPass], facts: UnitFacts) -> str:
@@ -60,11 +88,10 @@ def run_cpu_stage(
     announce: Announce,
 ) -> StageOutcome:
     """Runs `lower` on `text` with the passes of `stage` around it. `PassFailure` names the pass that failed."""
-    steps = cpu_pipeline(stage, passes, facts).steps
-    position = [step.op for step in steps].index(LOWERINGS[stage])
+    steps = surround(cpu_pipeline(stage, passes, facts), facts.target)
     runner = TextRunner(stage, {each.use.name: each for each in passes}, facts, announce)
-    text = runner.run(steps[:position], text, is_triton=stage == "loops")
-    text = runner.run(steps[position + 1 :], lower(text), is_triton=False)
+    text = runner.run(steps.before, text, is_triton=stage == "loops")
+    text = runner.run(steps.after, lower(text), is_triton=False)
     return StageOutcome(text, tuple(runner.ran), tuple(runner.findings), tuple(runner.buffers))
 
 

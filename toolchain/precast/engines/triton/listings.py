@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from precast.engines.triton import v3_9
-from precast.engines.triton.cpu_stages import LOWERINGS, cpu_pipeline
+from precast.engines.triton.cpu_stages import CPU_STAGES, cpu_pipeline
 from precast.engines.triton.options import make_options
 from precast.engines.triton.session import PassSession, UnitFacts, load_passes
 from precast.passes.pipeline import Pipeline
@@ -40,6 +40,6 @@ def _list(
     session = PassSession(backend, options, v3_9.language(gluon=gluon), tuple(passes), facts)
     found = []
     for stage in target.stages(gluon=gluon):
-        on_cpu = target.kind is Backend.CPU and stage in LOWERINGS
+        on_cpu = target.kind is Backend.CPU and stage in CPU_STAGES
         found.append(cpu_pipeline(stage, passes, facts) if on_cpu else session.pipeline(stage))
     return tuple(pipeline for pipeline in found if pipeline.runs)
