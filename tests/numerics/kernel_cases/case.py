@@ -52,7 +52,15 @@ class Descriptor:
     block: tuple[str, ...]
 
 
-Argument = Array | Descriptor | int | float | tuple[object, ...] | None
+@dataclass(frozen=True)
+class Scalar:
+    """A scalar argument of a type that C has no word for (fp16, bf16): C gets its bits."""
+
+    element: str
+    value: float
+
+
+Argument = Array | Descriptor | Scalar | int | float | tuple[object, ...] | None
 
 
 @dataclass(frozen=True)

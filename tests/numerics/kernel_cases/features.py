@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernel_cases.case import EXACT, Descriptor, KernelCase, Problem, Shape, Tolerance, Values, blank, filled
+from kernel_cases.case import EXACT, Descriptor, KernelCase, Problem, Scalar, Shape, Tolerance, Values, blank, filled
 from kernel_cases.rows import ROW_SHAPES, draw, gap_of
 from kernel_cases.tokens import make_transpose
 
@@ -52,7 +52,7 @@ def make_echo_scalars(values: Values, shape: Shape, generator: np.random.Generat
     names = ("flag", "small", "short", "word", "long", "u_small", "u_short", "u_word", "u_long")
     arguments = {
         "integers": blank("i64", (9,)), "floats": blank("fp64", (4,)), **dict(zip(names, integers, strict=True)),
-        "half": floats[0], "brain": floats[1], "single": floats[2], "double": floats[3],
+        "half": Scalar("fp16", floats[0]), "brain": Scalar("bf16", floats[1]), "single": floats[2], "double": floats[3],
         "pair": (-7, blank("i32", (1,))),
     }  # fmt: skip
     arguments["flag"] = True
