@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -240,6 +241,28 @@ def test_ingredients_are_kept(tmp_path):
     assert read_key(tmp_path).key == planned.key
     (tmp_path / "key.json").write_text("{}")
     assert read_key(tmp_path) is None
+
+
+def test_every_entry_and_its_group_count_in_a_key(tmp_path):
+    make_project(tmp_path, {"kernels/scale.toml": SPEC.replace("align = 16", "align = 16, range32 = true")})
+    amd = next(each for each in plan(tmp_path).units if each.unit.target.backend == "hip").ingredients
+    assert dict(amd.spec)["argument x"] == "*fp16 align 16 range32"
+    entry = (("a", "b"),)
+    groups = ("spec", "options", "sources", "passes", "settings", "tools")
+    moved = [replace(amd, **{name: getattr(amd, name) + entry}).key for name in groups]
+    assert len({amd.key, *moved}) == 1 + len(groups)
+
+
+def test_installed_files_count_in_the_key_and_are_no_inputs(tmp_path, monkeypatch):
+    shutil.copytree(LOADING, tmp_path / "loading")
+    monkeypatch.syspath_prepend(str(tmp_path / "loading" / "installed"))
+    planned = plan(tmp_path / "loading", kernels=("installed",)).units[0]
+    assert planned.inputs == ("kernels/uses_installed.py",)
+    assert [name for name, _ in planned.ingredients.sources] == [
+        "<installed>/installed_ops/activations.py",
+        "<installed>/installed_ops/constants.py",
+        "kernels/uses_installed.py",
+    ]
 
 
 def test_tools_are_those_that_a_target_meets(tmp_path):

@@ -103,9 +103,11 @@ def test_installed_packages_count_only_where_they_can_hold_kernels(tmp_path):
         tmp_path,
         {
             "kernels/k.py": f"import big\nfrom big import relu\nbig.nn.gelu\nbig.f\n{KERNEL}",
-            "installed/big/__init__.py": "from .ops import relu\nfrom .host import load\nfrom . import nn\nfrom .late import f\n",
-            "installed/big/ops.py": "import triton\nfrom .base import clamp\n",
+            "installed/big/__init__.py": "from .ops import relu\nfrom .host import load\n"
+            "from . import nn\nfrom .late import f\n",
+            "installed/big/ops.py": "import triton\nfrom .base import clamp\ndef f():\n    from .lazy import f\n",
             "installed/big/base.py": "import triton\n",
+            "installed/big/lazy.py": "import triton\n",
             "installed/big/host.py": "import triton\n",
             "installed/big/nn.py": "from .kernels import gelu, other\n",
             "installed/big/kernels.py": "import triton\n",

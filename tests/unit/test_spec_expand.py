@@ -71,6 +71,12 @@ def test_sections_change_options_and_axes_of_their_targets(tmp_path):
     }
 
 
+def test_a_section_can_take_back_what_its_target_cannot_have(tmp_path):
+    spec = SPEC + '[kernel.scale.options]\nnum_ctas = 2\n[kernel.scale.target."cuda:80"]\nnum_ctas = 1\n'
+    found = units(tmp_path, spec, ("cuda:80", "cuda:90"))
+    assert {str(unit.target): dict(unit.options)["num_ctas"] for unit in found} == {"cuda:80": 1, "cuda:90": 2}
+
+
 def test_only_keeps_other_targets_out(tmp_path):
     spec = SPEC.replace("grid =", 'only = ["hip:*"]\ngrid =')
     assert {str(unit.target) for unit in units(tmp_path, spec, ("cuda:90", "hip:gfx942"))} == {"hip:gfx942"}
