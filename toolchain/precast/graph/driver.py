@@ -25,7 +25,7 @@ def build(folder: Path, request: Request, reporter: Reporter, *, keep_going: boo
     with locked(project.folder / BUILD):
         session = Session(project, request, reporter, _start_pool)
         try:
-            if session.build_script_moved() or session.find_stale():
+            if session.build_script_moved() or session.stale:
                 _run_graph(session, keep_going)
             summary = session.finish()
         finally:

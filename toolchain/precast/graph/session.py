@@ -6,11 +6,12 @@ when one ran. A step that the index calls fresh is never made again, whoever ask
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -54,7 +55,9 @@ class Session:
         """`aloud`: nobody reads `failures` afterwards, so the graph prints them when they happen."""
         self.project = project
         self.request = request
-        self.folder: Path = project.folder
+        self.folder = project.folder.resolve()
+        self._origin = Path.cwd()
+        self.begun = False
         self.index = Index(self.folder / INDEX_FILE, self.folder)
         self.aloud = aloud
         self.failures: list[PrecastError] = []
@@ -67,8 +70,14 @@ class Session:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan of what was asked for."""
-        return plan_project(self.project, kernels=self.request.kernels, targets=self.request.targets)
+        """The plan of what was asked for. Made where the session was, so that messages name files as the user does."""
+        before = Path.cwd()
+        os.chdir(self._origin)
+        try:
+            plan = plan_project(self.project, kernels=self.request.kernels, targets=self.request.targets)
+        finally:
+            os.chdir(before)
+        return replace(plan, project=replace(plan.project, folder=self.folder))
 
     @cached_property
     def steps(self) -> Steps:
@@ -127,8 +136,9 @@ class Session:
         records = filter(None, map(self.index.step, self.index.steps))
         return {path: digest for record in records for path, digest in record.outputs.items()}
 
-    def find_stale(self) -> tuple[Step, ...]:
-        """Every step that must run: those that are not fresh, and those that a stale one feeds."""
+    @cached_property
+    def stale(self) -> tuple[Step, ...]:
+        """Every step that must run, as found when first asked: those that are not fresh, and those they feed."""
         stale: dict[str, Step] = {}
         made_anew: set[str] = set()
         for step in self.steps.all:
@@ -142,11 +152,12 @@ class Session:
         """The units that the graph must know: all for plain `scons`, which may be asked for any; else the stale."""
         if self.aloud:
             return self.steps.units
-        return tuple(step for step in self.find_stale() if isinstance(step, UnitStep))
+        return tuple(step for step in self.stale if isinstance(step, UnitStep))
 
-    def begin(self, stale: Iterable[Step]) -> None:
+    def begin(self) -> None:
         """Tells the reporter what is ahead, and what the plan has to say."""
-        self._reporter.begin(len(tuple(stale)))
+        self._reporter.begin(len(self.stale))
+        self.begun = True
         for warning in self.plan.warnings:
             self.warn(warning)
 

@@ -67,7 +67,7 @@ def _declare_project(env: Any, plugins: Any = ()) -> Any:
         env.SetOption("max_drift", -1)  # SCons never trusts whole-second times
         open_signatures(env, session.folder / SIGNATURES)
         _build_plugins(env, session, SCons.Util.flatten(plugins))
-        session.begin(session.find_stale())
+        session.begin()
         return declare_graph(env, session)
     except Exception as error:
         if session is not None and not session.aloud:  # the driver tells it
@@ -87,9 +87,8 @@ def _build_plugins(env: Any, session: Session, plugins: list[Any]) -> None:
 def _open_session(env: Any) -> Session:
     """A session for plain `scons`: options from its command line, summary and end when the process ends."""
     env.SetOption("num_jobs", len(os.sched_getaffinity(0)))
-    folder = Path(env.Dir("#").abspath)
     stack = ExitStack()
-    stack.enter_context(locked(folder / BUILD))
+    stack.enter_context(locked(Path(BUILD)))
     options = SCons.Script.ARGUMENTS
     request = Request(
         kernels=tuple(options.get("kernel", "*").split(",")),
@@ -97,9 +96,9 @@ def _open_session(env: Any) -> Session:
         jobs=env.GetOption("num_jobs"),
     )
     reporter = choose_reporter(sys.stdout, options.get("progress", ""))
-    session = Session(read_project(folder), request, reporter, WorkerPool, aloud=True)
+    session = Session(read_project(Path()), request, reporter, WorkerPool, aloud=True)
     stack.callback(session.close)
-    stack.callback(session.finish)
+    stack.callback(lambda: session.begun and session.finish())
     atexit.register(stack.close)
     install_session(session)
     return session
