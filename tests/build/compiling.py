@@ -13,15 +13,14 @@ from precast.codec import to_data
 from precast.job import Job
 from precast.plan import plan_project
 from precast.project import read_project
+from precast.target import Target
 
 ROOT = Path(__file__).parents[2]
 LOADING = ROOT / "tests" / "fixtures" / "loading"
 
 
 def plan_jobs(project: Path, folder: Path, targets: Iterable[str], kernels: Iterable[str] = ("*",)) -> list[Job]:
-    """The jobs of a project for `targets`, whether or not the project names them, with store and outputs in `folder`."""
-    from precast.target import Target
-
+    """The jobs of a project for `targets`, named by it or not, with store and outputs in `folder`."""
     known = tuple(Target.parse(target) for target in targets)
     found = dataclasses.replace(read_project(project), targets=known)
     plan = plan_project(found, kernels=tuple(kernels))

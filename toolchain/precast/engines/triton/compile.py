@@ -18,9 +18,10 @@ from typing import Any
 from precast.artifact import Facts
 from precast.engines import Announce, SourceText, StageFailure, StageOutput, input_stage
 from precast.engines.triton import v3_9
+from precast.engines.triton.assembler import find_error, parse_log
 from precast.engines.triton.capture import capture_errors, first_error
-from precast.engines.triton.facts import parse_assembler_log, read_facts
-from precast.engines.triton.frontend import emit_source, place_in_diagnostics
+from precast.engines.triton.facts import read_facts
+from precast.engines.triton.frontend import emit_source, find_place
 from precast.engines.triton.load import KernelLoader
 from precast.engines.triton.options import make_options
 from precast.engines.triton.session import PassSession, StageOutcome, UnitFacts, load_passes
@@ -84,7 +85,8 @@ class TritonEngine:
             except (PrecastError, StageFailure, MemoryError):
                 raise
             except Exception as error:
-                message = first_error(errors.read()) or _describe(error)
+                said = find_error(str(error))
+                message = said.message if said else first_error(errors.read()) or _describe(error)
                 raise StageFailure(message, self._find_place(job, stage)) from error
 
     def needs_fixed_addresses(self, job: Job, stage: str, source: StageOutput) -> bool:
@@ -152,7 +154,7 @@ class TritonEngine:
                 outcome = session.run(stage, value, metadata, announce)
         carry = {name: metadata[name] for name in CARRIED if name in metadata}
         if stage == "cubin":
-            carry |= parse_assembler_log(log.getvalue())
+            carry |= parse_log(log.getvalue())
         data = _as_bytes(outcome.made, locations)
         return StageOutput(data, _canonical(carry), outcome.passes, outcome.findings, outcome.buffers)
 
@@ -161,15 +163,17 @@ class TritonEngine:
         if job.unit.target.kind is Backend.CPU and failed != "ttir":
             return None
         try:
-            made = emit_source(self._load(job).function, job, self._options(job), self._backend(job))
+            made = emit_source(self._load(job).function, job, self._options(job), self._backend(job), located=True)
         except Exception:
             return None
-        output = StageOutput(made.located.encode())
-        with capture_errors() as errors:
-            with contextlib.suppress(Exception):
+        output = StageOutput(made.text.encode())
+        with capture_errors() as errors, v3_9.line_info():
+            try:
                 for stage in job.unit.stages[: job.unit.stages.index(failed) + 1]:
                     output = self._run(job, stage, output, lambda *_: None, locations=True)
-            return place_in_diagnostics(errors.read(), Path(job.project))
+            except Exception as error:
+                return find_place(errors.read(), str(error), output, Path(job.project))
+        return None
 
 
 def _as_bytes(made: Any, locations: bool) -> bytes:

@@ -21,17 +21,7 @@ from precast.target import Backend
 
 # CUtensorMapDataType by the number that Triton's metadata holds: the device's and the driver's differ in three.
 _DRIVER_ELEMENT_TYPE = {8: 10, 9: 8, 10: 9}
-_PTXAS_REGISTERS = re.compile(r"Used (\d+) registers")
-_PTXAS_SPILLS = re.compile(r"(\d+) bytes spill stores")
 _AMD_COUNT = re.compile(r"^\s*\.(vgpr_count|vgpr_spill_count):\s*(\d+)", re.MULTILINE)
-
-
-def parse_assembler_log(log: str) -> dict[str, int]:
-    """Registers per thread and spilled bytes per thread from `ptxas -v`; the largest where it reports several."""
-    registers = [int(each) for each in _PTXAS_REGISTERS.findall(log)]
-    spills = [int(each) for each in _PTXAS_SPILLS.findall(log)]
-    found = {"registers": max(registers)} if registers else {}
-    return found | ({"spill_bytes": max(spills)} if spills else {})
 
 
 def parse_amd_assembly(text: str) -> dict[str, int]:

@@ -1,7 +1,6 @@
 """The front end: a unit's jit function to the first IR text.
 
-In: a loaded kernel and a unit. Out: ttir or glir text as Triton's front end makes it, before any pass, without source
-locations or with portable ones; and the same text with this machine's locations, for diagnostics. Errors name the
+In: a loaded kernel and a unit. Out: ttir or glir text as Triton's front end makes it, before any pass. Errors name the
 user's own line, in whatever function of theirs it is.
 """
 
@@ -15,8 +14,9 @@ from typing import Any
 
 from triton.compiler.errors import CompilationError
 
-from precast.engines import StageFailure
+from precast.engines import StageFailure, StageOutput
 from precast.engines.triton import v3_9
+from precast.engines.triton.assembler import find_error, find_source_line
 from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.locations import remap_locations
 from precast.engines.triton.options import specialize
@@ -28,31 +28,33 @@ _WRAPPED = re.compile(r"^(\w+)\((?P<quote>['\"])(?P<text>.*)(?P=quote),?\)$", re
 
 @dataclass(frozen=True)
 class FrontEndText:
-    """What the front end made: `text` goes on to the stages, `located` says where each operation comes from."""
+    """What the front end made, and what it warned of."""
 
     text: str
-    located: str
     warnings: tuple[str, ...]
 
 
-def emit_source(function: Any, job: Job, options: Any, backend: Any) -> FrontEndText:
-    """Runs Triton's front end on a unit; `StageFailure` at the user's line when it refuses."""
+def emit_source(function: Any, job: Job, options: Any, backend: Any, *, located: bool = False) -> FrontEndText:
+    """Runs Triton's front end on a unit; `StageFailure` at the user's line when it refuses.
+
+    The text has portable locations where the project wants line information, else none. With `located` it says where
+    on this machine each operation comes from: for diagnostics of later stages.
+    """
     fixed = specialize(job.unit)
     target = v3_9.compiler_target(job.unit.target)
     v3_9.answer_for_target(target)
     source = v3_9.make_source(function, fixed.signature, fixed.constants, fixed.attributes)
     project = Path(job.project)
-    with warnings.catch_warnings(record=True) as caught, capture_errors() as errors:
+    with warnings.catch_warnings(record=True) as caught, capture_errors() as errors, v3_9.line_info():
         warnings.simplefilter("always")
         try:
             module = v3_9.emit_module(source, target, options, backend)
         except Exception as error:
             raise explain(error, errors.read(), function, project) from error
-    located = v3_9.print_module(module, locations=True)
-    paths = [Path(each) for each in job.python_path]
-    portable = job.settings.line_info
-    text = remap_locations(located, project, paths) if portable else v3_9.print_module(module, locations=False)
-    return FrontEndText(text, located, tuple(dict.fromkeys(str(each.message) for each in caught)))
+    text = v3_9.print_module(module, locations=located or job.settings.line_info)
+    if not located:
+        text = remap_locations(text, project, [Path(each) for each in job.python_path])
+    return FrontEndText(text, tuple(dict.fromkeys(str(each.message) for each in caught)))
 
 
 def explain(error: Exception, written: str, function: Any, project: Path) -> StageFailure:
@@ -112,9 +114,16 @@ def _place_in_text(text: str, project: Path) -> Place | None:
     return None
 
 
-def place_in_diagnostics(text: str, project: Path) -> Place | None:
-    """The user's line in native diagnostics of a later stage, whose locations are this machine's."""
-    return _place_in_text(text, project)
+def find_place(written: str, message: str, source: StageOutput, project: Path) -> Place | None:
+    """The user's line that a later stage refused, when its input says where everything comes from.
+
+    `written` is what native code wrote, `message` what was raised, `source` the stage's input.
+    """
+    refused = find_error(message)
+    found = find_source_line(source.text, refused.line) if refused else None
+    if found is not None and Path(found[0]).is_relative_to(project):
+        return Place(_relative(found[0], project), found[1], found[2])
+    return _place_in_text(written, project)
 
 
 def _relative(file: str, project: Path) -> str:

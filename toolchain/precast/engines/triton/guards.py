@@ -11,6 +11,7 @@ import types
 from pathlib import Path
 
 EXPECTED = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+FINDERS = ("/importlib/util.py", "<frozen importlib.util>")  # find_spec asks; nothing is imported
 MACHINERY = ("<frozen importlib", "/importlib/__init__.py")
 
 
@@ -18,7 +19,7 @@ def is_expected_failure(frame: types.FrameType | None, outermost: str) -> bool:
     """Whether some caller, up to the file `outermost`, would handle an `ImportError` raised at `frame`."""
     while frame is not None and frame.f_code.co_filename != outermost:
         file = frame.f_code.co_filename
-        if file.endswith("/importlib/util.py"):
+        if file.endswith(FINDERS):
             return True
         if not any(part in file for part in MACHINERY):
             lines = guarded_lines(file)

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from precast.engines.triton.guards import is_expected_failure
-from precast.engines.triton.stubs import Seal, StandinModule, standin_spec
+from precast.engines.triton.stubs import Seal, is_standin, standin_spec
 
 INSTALLED_FOLDERS = {"site-packages", "dist-packages"}
 
@@ -73,7 +73,7 @@ class LastFinder(importlib.abc.MetaPathFinder):
         if portions:
             return _namespace_spec(name, portions)
         parent = sys.modules.get(name.rpartition(".")[0])
-        if path is not None and not isinstance(parent, StandinModule):
+        if path is not None and not is_standin(parent):
             return None  # a package that is there lacks a part: the importer's own mistake
         if self.seal.closed or is_expected_failure(sys._getframe(1), self.outermost):
             return None
@@ -129,7 +129,7 @@ class ImportSession:
         """Forgets the project's modules and all stand-ins, and restores the interpreter's import system."""
         ours = self.modules()
         for name, module in list(sys.modules.items()):
-            if name not in self._known and (name in ours or isinstance(module, StandinModule) or _is_namespace(module)):
+            if name not in self._known and (name in ours or is_standin(module) or _is_namespace(module)):
                 del sys.modules[name]
         sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in self._finders]
         sys.path[:] = self._path

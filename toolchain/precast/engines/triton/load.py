@@ -155,36 +155,42 @@ def relative_name(file: str, project: Path) -> str:
 
 def find_kernel(module: types.ModuleType, source: Source) -> Any:
     """The jit function that `source.function` names in `module`: a name, a dotted one, or a factory's call."""
-    where = Place(source.file, 1)
-    value: object = module
-    call = _parse_call(source.function)
-    for part in call.name.split("."):
-        if not hasattr(value, part):
-            names = [name for name, each in vars(module).items() if v3_9.is_jit_function(v3_9.unwrap(each))]
-            raise StageFailure(
-                f"`{source.text}`: there is no `{part}`", where, nearest_hint(part, names, "jit functions")
-            )
-        value = getattr(value, part)
-    value = v3_9.unwrap(value)
+    node = ast.parse(source.function, mode="eval").body
+    called = isinstance(node, ast.Call)
+    value = v3_9.unwrap(_look_up(node.func if isinstance(node, ast.Call) else node, module, source))
     if not v3_9.is_jit_function(value) and callable(value) and not isinstance(value, Standin):
-        value = v3_9.unwrap(value(*call.arguments, **dict(call.keywords)))
+        value = v3_9.unwrap(_call_factory(value, node if isinstance(node, ast.Call) else None, module, source))
     if not v3_9.is_jit_function(value):
-        raise StageFailure(f"`{source.text}` is not a jit function but {type(value).__name__}", where)
+        what = "does not make a jit function but a value of type" if called else "is not a jit function but"
+        raise StageFailure(f"`{source.text}` {what} {type(value).__name__}", Place(source.file, 1))
     return value
 
 
-@dataclass(frozen=True)
-class _Call:
-    name: str
-    arguments: tuple[Any, ...] = ()
-    keywords: tuple[tuple[str, Any], ...] = ()
+def _look_up(node: ast.expr, module: types.ModuleType, source: Source) -> Any:
+    """The value of a name or a dotted name in `module`."""
+    value: object = module
+    for part in ast.unparse(node).split("."):
+        if not hasattr(value, part):
+            names = [name for name, each in vars(module).items() if v3_9.is_jit_function(v3_9.unwrap(each))]
+            hint = nearest_hint(part, names, "jit functions")
+            raise StageFailure(f"`{source.text}`: there is no `{part}`", Place(source.file, 1), hint)
+        value = getattr(value, part)
+    return value
 
 
-def _parse_call(text: str) -> _Call:
-    """`make_kernel("relu", block=2)` as a name and its literal arguments; a bare name has none."""
-    node = ast.parse(text, mode="eval").body
-    if not isinstance(node, ast.Call):
-        return _Call(text)
-    arguments = tuple(ast.literal_eval(each) for each in node.args)
-    keywords = tuple((each.arg or "", ast.literal_eval(each.value)) for each in node.keywords)
-    return _Call(ast.unparse(node.func), arguments, keywords)
+def _call_factory(factory: Any, call: ast.Call | None, module: types.ModuleType, source: Source) -> Any:
+    """What a factory makes of the arguments in the spec: literals, and names of its module."""
+
+    def evaluate(node: ast.expr) -> Any:
+        is_name = isinstance(node, ast.Name | ast.Attribute)
+        return _look_up(node, module, source) if is_name else ast.literal_eval(node)
+
+    try:
+        arguments = [evaluate(each) for each in call.args] if call else []
+        keywords = {each.arg or "": evaluate(each.value) for each in call.keywords} if call else {}
+        return factory(*arguments, **keywords)
+    except StageFailure:
+        raise
+    except Exception as error:
+        message = f"the factory `{source.text}` fails: {type(error).__name__}: {error}"
+        raise StageFailure(message, Place(source.file, 1)) from error

@@ -14,6 +14,8 @@ import types
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+MARK = "__precast_standin__"
+
 
 class NotInstalled(Exception):
     """A stand-in was used where a real value is needed."""
@@ -40,17 +42,17 @@ class Standin:
 
     def _part(self, key: str, text: str) -> Standin:
         if self._seal.closed:
-            raise NotInstalled(self._name if key == "()" else text)
+            raise NotInstalled(self._name)
         return self._parts.setdefault(key, Standin(text, self._seal))
 
     def __getattr__(self, name: str) -> Any:
         if name == "__version__":
             return "0"
-        if name.startswith("__") and name.endswith("__") and not name.startswith("__triton"):
+        if name == "__triton_builtin__" and self._seal.closed:
+            return True  # so that Triton uses it where it stands, and fails there
+        if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        if name.startswith("__triton") and not self._seal.closed:
-            raise AttributeError(name)
-        return self._part(name, self._name if name.startswith("__") else f"{self._name}.{name}")
+        return self._part(name, f"{self._name}.{name}")
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """As a decorator it leaves what it decorates; any other call gives a stand-in."""
@@ -109,20 +111,27 @@ class Standin:
     __eq__ = __ne__ = _combine
 
 
-class StandinModule(types.ModuleType):
-    """The module object that `import` needs; everything in it is a stand-in."""
+class NotInstalledPart(NotInstalled, AttributeError):
+    """The same for a part of a module: who asks whether it is there hears that it is not."""
 
-    def __init__(self, name: str, seal: Seal) -> None:
-        super().__init__(name)
-        self.__path__: list[str] = []
-        self.__all__: list[str] = []
-        self._standin = Standin(name, seal)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_standin"], name)
+def make_module(name: str, seal: Seal) -> types.ModuleType:
+    """The module object that `import` needs: a plain one, as Triton expects, whose every part is a stand-in."""
+    module = types.ModuleType(name)
+    standin = Standin(name, seal)
 
-    def __repr__(self) -> str:
-        return repr(self._standin)
+    def find_part(part: str) -> Any:
+        if seal.closed and not part.startswith("__"):
+            raise NotInstalledPart(f"{name}.{part}")
+        return getattr(standin, part)
+
+    module.__dict__.update(__path__=[], __all__=[], __getattr__=find_part, **{MARK: True})
+    return module
+
+
+def is_standin(module: types.ModuleType | None) -> bool:
+    """Whether a module stands for one that is not installed."""
+    return module is not None and MARK in module.__dict__
 
 
 class StandinLoader(importlib.abc.Loader):
@@ -130,7 +139,7 @@ class StandinLoader(importlib.abc.Loader):
         self.seal = seal
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        return StandinModule(spec.name, self.seal)
+        return make_module(spec.name, self.seal)
 
     def exec_module(self, module: types.ModuleType) -> None:
         """A stand-in has no code."""

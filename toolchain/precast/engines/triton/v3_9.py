@@ -8,8 +8,10 @@ the target and nothing else, for kernels that ask which target they are compiled
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from precast.store import digest_bytes
 from precast.target import Backend, Target
 
 VERSION = "3.9"
+LINE_INFO_OFF = "TRITON_DISABLE_LINE_INFO"
 CPU_FRONT_END = Target("cuda", "80")  # whose front end and ttir stage a CPU unit goes through
 HIDDEN_PARAMETERS = (("global_scratch", "*i8"), ("profile_scratch", "*i8"))  # after the user's, always both
 
@@ -169,6 +172,17 @@ def stage_functions(backend: Any, options: Any, *, gluon: bool) -> dict[str, Cal
     stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
     backend.add_stages(stages, options, language(gluon=gluon))
     return stages
+
+
+@contextlib.contextmanager
+def line_info() -> Iterator[None]:
+    """Stages that run in the block write line information, whatever the project says."""
+    before = os.environ.get(LINE_INFO_OFF)
+    os.environ[LINE_INFO_OFF] = "0"
+    try:
+        yield
+    finally:
+        os.environ.pop(LINE_INFO_OFF) if before is None else os.environ.update({LINE_INFO_OFF: before})
 
 
 def tool_identity() -> str:

@@ -1,0 +1,287 @@
+"""Workers when compilers crash, hang, eat memory, or the world around them goes away."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from compiling import ROOT, plan_jobs
+from test_triton_engine import KERNEL, make_project
+
+from precast.cli import main
+from precast.codec import from_json
+from precast.errors import CompileError, ToolError
+from precast.job import Job
+from precast.store import Store
+from precast.target import Target
+from precast.worker.memory import default_worker_count, resident_bytes
+from precast.worker.pool import WorkerPool
+
+STANDIN = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"\n'
+
+
+@pytest.fixture
+def standin(tmp_path):
+    """Jobs of the stand-in engine, each with orders of its own."""
+
+    def make(*orders: str, **changes: object) -> Job:
+        place = tmp_path / f"project{len(list(tmp_path.iterdir()))}"
+        text = "".join(f"# stand-in: {order}\n" for order in orders)
+        [job] = make_project(place, text + KERNEL.format(value=1), more=STANDIN)
+        return dataclasses.replace(job, **changes)
+
+    return make
+
+
+def failure(pool: WorkerPool, job: Job) -> CompileError:
+    with pytest.raises(CompileError) as caught:
+        pool.submit(job).result()
+    return caught.value
+
+
+def alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_until(condition, seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def workers_of(process: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()] + [
+        int(each)
+        for task in Path(f"/proc/{process}/task").iterdir()
+        if task.name != str(process)
+        for each in (task / "children").read_text().split()
+    ]
+
+
+def test_the_unit_folder_holds_image_stages_and_facts(standin):
+    job = standin()
+    with WorkerPool(1) as pool:
+        result = pool.submit(job).result()
+    names = sorted(path.name for path in Path(job.output).iterdir())
+    assert names == ["facts.json", "one.cubin", "one.llir", "one.ptx", "one.ttgir", "one.ttir"]
+    written = from_json(Path(job.output, "facts.json").read_bytes(), type(result))
+    assert written == result
+    assert Store(job.store).get(result.image_digest) == Path(job.output, "one.cubin").read_bytes()
+
+
+def test_only_the_image_is_linked_when_asked(standin):
+    job = standin(keep_stages=False)
+    with WorkerPool(1) as pool:
+        pool.submit(job).result()
+    assert sorted(path.name for path in Path(job.output).iterdir()) == ["facts.json", "one.cubin"]
+
+
+def test_a_rebuilt_unit_takes_the_place_of_the_old_one(standin):
+    job = standin()
+    with WorkerPool(1) as pool:
+        pool.submit(job).result()
+        Path(job.output, "left.over").write_text("")
+        pool.submit(job).result()
+    assert not Path(job.output, "left.over").exists()
+    assert [path.name for path in Path(job.output).parent.iterdir()] == [Path(job.output).name]
+
+
+def test_a_crash_fails_its_unit_alone_and_leaves_a_reproducer(standin, capsys):
+    crashing, good = standin("crash llir"), standin()
+    with WorkerPool(1) as pool:
+        first, second = pool.submit(crashing), pool.submit(good)
+        with pytest.raises(CompileError) as caught:
+            first.result()
+        error = caught.value
+        assert second.result().unit == "one@cuda:80"
+    assert error.message == "the compiler crashed (SIGABRT): LLVM ERROR: the stand-in was told to crash"
+    assert (error.unit, error.stage) == ("one@cuda:80", "llir")
+    assert not Path(crashing.output).exists()
+    folder = Path(crashing.project, error.reproducer)
+    assert sorted(path.name for path in folder.iterdir()) == ["README", "input.ttgir", "job.json"]
+    assert main(["repro", str(folder)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == "LLVM ERROR: the stand-in was told to crash\n"
+    assert "error: the compiler crashed (SIGABRT)" in printed.err and "llir" in printed.err
+
+
+def test_a_reproducer_of_what_is_mended_says_so(standin, capsys):
+    job = standin("crash llir")
+    with WorkerPool(1) as pool:
+        error = failure(pool, job)
+    source = Path(job.project, error.reproducer, "input.ttgir")
+    source.write_text(source.read_text().replace("crash", "sleep").replace("llir", "0.01"))
+    assert main(["repro", str(source.parent)]) == 0
+    assert capsys.readouterr().out == "one@cuda:80: stage llir runs without failure\n"
+
+
+def test_a_real_compiler_abort_is_told_with_its_last_words(tmp_path):
+    job = plan_jobs(ROOT, tmp_path, ["cuda:100"], ["matmul"])[0]
+    job = dataclasses.replace(job, unit=dataclasses.replace(job.unit, target=Target("cuda", "101")))
+    with WorkerPool(1, reproducers=tmp_path / "repro") as pool:
+        error = failure(pool, job)
+    assert error.message == (
+        "the compiler crashed (SIGABRT): LLVM ERROR: Cannot select: intrinsic %llvm.nvvm.tcgen05.wait.st"
+    )
+    assert (error.stage, error.reproducer) == ("ptx", f"{tmp_path}/repro/{job.unit.slug}-1")
+    assert main(["repro", error.reproducer]) == 1
+
+
+def test_a_hang_ends_at_the_time_limit(standin):
+    with WorkerPool(1) as pool:
+        error = failure(pool, standin("hang ttgir", time_limit_s=1.0))
+        assert pool.submit(standin()).result()
+    assert (error.message, error.stage) == ("the compiler did not end within 1 s", "ttgir")
+
+
+def test_a_module_that_hangs_when_imported_ends_at_the_time_limit(tmp_path):
+    [job] = make_project(tmp_path, "import time\ntime.sleep(1000)\n" + KERNEL.format(value=1))
+    with WorkerPool(1) as pool:
+        error = failure(pool, dataclasses.replace(job, time_limit_s=2.0))
+    assert (error.message, error.stage) == ("the compiler did not end within 2 s", "")
+    assert Path(job.project, error.reproducer, "job.json").exists()
+
+
+def test_too_much_memory_ends_the_unit(standin):
+    with WorkerPool(1) as pool:
+        error = failure(pool, standin("grow ptx", memory_limit_mb=300))
+    assert (error.message, error.stage) == ("the compiler needed more than its 300 MB of memory", "ptx")
+
+
+def test_a_refusal_is_the_users_with_place_and_stage(standin):
+    job = standin("fail ttgir")
+    with WorkerPool(1) as pool:
+        error = failure(pool, job)
+    assert str(error) == "kernels/one.py:1:1: the stand-in refuses ttgir"
+    assert error.stage == "ttgir" and error.reproducer.startswith("build/repro/")
+
+
+def test_a_project_that_cannot_be_written_still_tells_the_failure(standin, monkeypatch):
+    job = standin("fail ttgir")
+    with WorkerPool(1, reproducers=Path("/proc/no")) as pool:
+        assert failure(pool, job).reproducer == ""
+
+
+def test_a_full_disk_is_told(tmp_path, standin):
+    job = standin()
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", small], capture_output=True).returncode:
+        pytest.skip("mounting a small file system needs root in its own mount namespace")
+    try:
+        Path(small, "filler").write_bytes(b"x" * 60_000)
+        with WorkerPool(1) as pool, pytest.raises(ToolError) as caught:
+            pool.submit(dataclasses.replace(job, store=str(small / "store"))).result()
+        assert caught.value.message.startswith("no space left to write ")
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+def test_a_kernel_whose_file_is_gone_is_an_error_of_ours_or_the_users_not_a_hang(standin):
+    job = standin()
+    Path(job.project, "kernels/one.py").unlink()
+    with WorkerPool(1) as pool:
+        error = pool.submit(job).exception()
+    assert error is not None and "one.py" in str(error)
+
+
+def test_workers_are_recycled(standin):
+    processes = []
+    with WorkerPool(
+        1, jobs_per_worker=2, on_start=lambda job: processes.append(tuple(workers_of(os.getpid())))
+    ) as pool:
+        for future in [pool.submit(standin()) for _ in range(5)]:
+            future.result()
+        processes.append(tuple(workers_of(os.getpid())))
+    assert len({each for each in processes if each}) == 3
+
+
+def test_settings_start_another_worker(standin):
+    job = standin()
+    other = dataclasses.replace(job, settings=dataclasses.replace(job.settings, line_info=True))
+    seen = []
+    with WorkerPool(1, on_start=lambda job: seen.append(job.settings)) as pool:
+        futures = [pool.submit(each) for each in (standin("sleep 0.3"), other, job, other)]
+        assert all(future.result() for future in futures)
+    assert [each.line_info for each in seen] == [False, False, True, True]
+
+
+def test_closing_with_cancel_ends_what_runs(standin):
+    pool = WorkerPool(1)
+    running, waiting = pool.submit(standin("hang ttgir")), pool.submit(standin())
+    wait_until(lambda: workers_of(os.getpid()) and running.running())
+    time.sleep(0.3)
+    started = time.monotonic()
+    pool.close(cancel=True)
+    assert time.monotonic() - started < 5
+    assert waiting.cancelled() and isinstance(running.exception(), CompileError)
+    assert not workers_of(os.getpid())
+
+
+def test_no_file_of_a_worker_is_left(standin, tmp_path, monkeypatch):
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    with WorkerPool(2) as pool:
+        pool.submit(standin()).result()
+        assert failure(pool, standin("crash ttir"))
+    assert list(scratch.iterdir()) == []
+
+
+PARENT = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+from precast.codec import from_json
+from precast.job import Job
+from precast.worker.pool import WorkerPool
+pool = WorkerPool(1)
+pool.submit(from_json(Path(sys.argv[2]).read_text(), Job)).result()
+"""
+
+
+def test_workers_die_with_their_parent(standin, tmp_path):
+    from precast.codec import to_json
+
+    (tmp_path / "job.json").write_text(to_json(standin("hang ttgir")))
+    command = [sys.executable, "-c", PARENT, str(ROOT / "tests/build"), str(tmp_path / "job.json")]
+    parent = subprocess.Popen(command)
+    try:
+        wait_until(lambda: workers_of(parent.pid))
+        [worker] = workers_of(parent.pid)
+        time.sleep(0.5)
+        parent.send_signal(signal.SIGKILL)
+        parent.wait()
+        wait_until(lambda: not alive(worker))
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+def test_the_environment_of_the_user_is_not_heard(tmp_path, monkeypatch):
+    [job] = make_project(tmp_path, KERNEL.format(value=1.0))
+    with WorkerPool(1) as pool:
+        plain = pool.submit(job).result()
+    monkeypatch.setenv("TRITON_F32_DEFAULT", "tf32x3")
+    monkeypatch.setenv("DISABLE_PTXAS_OPT", "1")
+    monkeypatch.setenv("PTXAS_OPTIONS", "-O0")
+    fresh = dataclasses.replace(job, store=f"{job.store}2", output=f"{job.output}2")
+    with WorkerPool(1) as pool:
+        assert pool.submit(fresh).result() == plain
+
+
+def test_worker_count_respects_memory(monkeypatch):
+    assert 1 <= default_worker_count() <= os.cpu_count()
+    monkeypatch.setattr("precast.worker.memory.available_cores", lambda: 64)
+    monkeypatch.setattr("precast.worker.memory.available_bytes", lambda: 3 << 30)
+    assert default_worker_count() == 4
+    assert resident_bytes(os.getpid()) > 10 << 20
