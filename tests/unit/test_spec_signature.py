@@ -104,8 +104,8 @@ def test_kernels_and_factories_of_other_modules():
 def test_autotune_and_heuristics():
     signature = read(
         HEAD
-        + "@triton.autotune(configs=[triton.Config({'B': 64}, num_warps=2), triton.Config(dict(B=128), 8, num_stages=4)],"
-        + " key=['n'])\n@triton.heuristics({'EVEN': lambda a: True})\n"
+        + "@triton.autotune(configs=[triton.Config({'B': 64}, num_warps=2),"
+        + "triton.Config(dict(B=128), 8, num_stages=4)], key=['n'])\n@triton.heuristics({'EVEN': lambda a: True})\n"
         + "@triton.heuristics(values={'WIDE': lambda a: True})\n@triton.jit\n"
         + "def kernel(x, n, B: tl.constexpr, EVEN: tl.constexpr, WIDE: tl.constexpr): pass"
     )
