@@ -70,6 +70,9 @@ def describe_failure(error: Exception) -> Failure:
         return Failure("tool", error.message, error.where, error.hint)
     if isinstance(error, PrecastError):
         return Failure("compile", error.message, error.where, error.hint, getattr(error, "pass_name", ""))
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        return Failure("tool", f"{what}: {error.filename}" if error.filename else what)
     if isinstance(error, MemoryError):
         return Failure("compile", "the compiler ran out of memory")
     return Failure("bug", "".join(traceback.format_exception(error)).strip())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import resource
 import signal
 from pathlib import Path
 
@@ -19,6 +20,10 @@ def die_with_parent(parent: int) -> None:
 
 
 def be_first_to_go() -> None:
-    """When the machine runs out of memory, this process is ended before the build that started it."""
+    """When the machine runs out of memory, this process is ended before the build that started it.
+
+    A crash leaves its last words and a reproducer, and no core file.
+    """
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("500")

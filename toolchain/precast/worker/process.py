@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 from precast.codec import from_json, to_json
 from precast.engines.triton.environment import worker_environment
+from precast.errors import ToolError
 from precast.job import CompileSettings
 from precast.worker.memory import resident_bytes
 from precast.worker.messages import Event, Request, Step
@@ -63,7 +64,7 @@ class WorkerProcess:
         self._requests, self._events = ours_in, ours_out
         self._buffer = b""
         self._stopped = False
-        self._wait(time.monotonic() + START_SECONDS, 0, lambda step: None)
+        self._await_start()
 
     def run(self, request: Request, on_step: Callable[[Step], None]) -> Event:
         """Runs one request to its `done` or `failed` event; `WorkerLost` when the process ends or had to be ended."""
@@ -75,6 +76,14 @@ class WorkerProcess:
             return self._wait(time.monotonic() + job.time_limit_s, job.memory_limit_mb << 20, on_step)
         except BrokenPipeError:
             raise self._lost(self._exit_text()) from None
+
+    def _await_start(self) -> None:
+        try:
+            self._wait(time.monotonic() + START_SECONDS, 0, lambda step: None)
+        except WorkerLost as lost:
+            self.stop()
+            words = lost.last_words.strip().rpartition("\n")[2] or "it said nothing"
+            raise ToolError(f"a worker does not start: {words}", hint=f"try `{sys.executable} -m precast`") from None
 
     def stop(self) -> None:
         """Ends the process and what it started, at once, and removes its files. Safe to call twice, and from afar."""

@@ -11,7 +11,8 @@ import contextlib
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,9 @@ from precast.engines.triton.frontend import emit_source, find_place
 from precast.engines.triton.load import KernelLoader
 from precast.engines.triton.options import make_options
 from precast.engines.triton.session import PassSession, StageOutcome, UnitFacts, load_passes
-from precast.errors import PrecastError
+from precast.errors import Place, PrecastError
 from precast.job import Job
+from precast.passes.plan import SelectedPass
 from precast.store import digest_bytes
 from precast.target import Backend, Target
 
@@ -37,6 +39,16 @@ CARRIED = (
     "tensordesc_meta", "num_warps", "shared", "tmem_size", "global_scratch_size", "global_scratch_align",
     "profile_scratch_size", "profile_scratch_align", "name",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JobPasses:
+    """A job's passes, ready to run: definitions, what they are told of the unit, and Triton's stages around them."""
+
+    job: Job
+    passes: tuple[SelectedPass, ...]
+    facts: UnitFacts
+    session: PassSession
 
 
 class TritonEngine:
@@ -50,11 +62,11 @@ class TritonEngine:
         self._identity = v3_9.tool_identity()
         self._assemblers: dict[str, str] = {}
         self._listings: dict[tuple[object, ...], str] = {}
-        self._session: tuple[Job, PassSession] | None = None
+        self._passes: JobPasses | None = None
 
     def read_source(self, job: Job) -> SourceText:
         """Loads the kernel's module and runs the front end."""
-        self._open_session(job)  # first: native plugins bring dialects, and no context may be older than they
+        self.open_passes(job)  # first: native plugins bring dialects, and no context may be older than they
         loaded = self._load(job)
         made = emit_source(loaded.function, job, self._options(job), self._backend(job))
         return SourceText(StageOutput(made.text.encode()), loaded.files, made.warnings)
@@ -82,7 +94,7 @@ class TritonEngine:
         with capture_errors() as errors:
             try:
                 return self._run(job, stage, source, announce, locations=job.settings.line_info)
-            except (PrecastError, StageFailure, MemoryError):
+            except (PrecastError, StageFailure, MemoryError, OSError):
                 raise
             except Exception as error:
                 said = find_error(str(error))
@@ -98,9 +110,9 @@ class TritonEngine:
     def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
         return read_facts(job.unit, self._options(job), stages)
 
-    def _open_session(self, job: Job) -> PassSession:
-        """The job's session of passes, opened once."""
-        if self._session is None or self._session[0] is not job:
+    def open_passes(self, job: Job) -> JobPasses:
+        """The job's passes, loaded once, with the session that runs Triton's stages around them."""
+        if self._passes is None or self._passes.job is not job:
             project, unit = Path(job.project), job.unit
             passes = load_passes(job.passes, project)
             constants = {each.name: each.value for each in unit.arguments if each.type == "constexpr" or each.constant}
@@ -108,16 +120,16 @@ class TritonEngine:
             facts = UnitFacts(str(unit), unit.kernel, unit.target, project, constants, arguments)
             language = v3_9.language(gluon=unit.source.gluon)
             session = PassSession(self._backend(job), self._options(job), language, passes, facts)
-            self._session = (job, session)
-        return self._session[1]
+            self._passes = JobPasses(job, passes, facts, session)
+        return self._passes
 
     def _pass_material(self, job: Job, stage: str, options: Any) -> str:
         """What a key holds of passes: the effective pipeline and outside code. Listed once for units without any."""
         if job.passes:
-            return self._open_session(job).key_material(stage)
+            return self.open_passes(job).session.key_material(stage)
         kind = (v3_9.compiler_target(job.unit.target), options.hash(), job.unit.source.gluon, stage)
         if kind not in self._listings:
-            self._listings[kind] = self._open_session(job).key_material(stage)
+            self._listings[kind] = self.open_passes(job).session.key_material(stage)
         return self._listings[kind]
 
     def _load(self, job: Job) -> Any:
@@ -143,7 +155,7 @@ class TritonEngine:
         backend, options = self._backend(job), self._options(job)
         gluon = job.unit.source.gluon
         metadata = {**vars(options), **json.loads(source.carry)}
-        session = self._open_session(job) if job.passes else None
+        session = self.open_passes(job).session if job.passes else None
         previous = input_stage(job.unit, stage)
         value = v3_9.parse_module(source.text, previous, backend) if previous in MODULE_STAGES else source.text
         log = io.StringIO()
@@ -158,22 +170,32 @@ class TritonEngine:
         data = _as_bytes(outcome.made, locations)
         return StageOutput(data, _canonical(carry), outcome.passes, outcome.findings, outcome.buffers)
 
-    def _find_place(self, job: Job, failed: str) -> Any:
+    def _find_place(self, job: Job, failed: str) -> Place | None:
         """The user's line that `failed` refuses: the stages once more, on text that says where it comes from."""
-        if job.unit.target.kind is Backend.CPU and failed != "ttir":
-            return None
+        stages = job.unit.stages
         try:
-            made = emit_source(self._load(job).function, job, self._options(job), self._backend(job), located=True)
+            output = self.run_located(job, stages[: stages.index(failed)])
         except Exception:
             return None
-        output = StageOutput(made.text.encode())
         with capture_errors() as errors, v3_9.line_info():
             try:
-                for stage in job.unit.stages[: job.unit.stages.index(failed) + 1]:
-                    output = self._run(job, stage, output, lambda *_: None, locations=True)
+                self._run(job, failed, output, _ignore, locations=True)
             except Exception as error:
                 return find_place(errors.read(), str(error), output, Path(job.project))
         return None
+
+    def run_located(self, job: Job, stages: Sequence[str]) -> StageOutput:
+        """What the front end and `stages` make, in text that says where on this machine everything comes from."""
+        made = emit_source(self._load(job).function, job, self._options(job), self._backend(job), located=True)
+        output = StageOutput(made.text.encode())
+        with v3_9.line_info():
+            for stage in stages:
+                output = self._run(job, stage, output, _ignore, locations=True)
+        return output
+
+
+def _ignore(pass_name: str, text: str = "") -> None:
+    """Nobody waits to hear of passes that run again for a diagnostic."""
 
 
 def _as_bytes(made: Any, locations: bool) -> bytes:

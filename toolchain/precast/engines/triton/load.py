@@ -83,8 +83,11 @@ class KernelLoader:
 def module_name(source: Source, project: Path) -> tuple[str, Path]:
     """The dotted name to import a source by, and the folder to import it from.
 
-    A file inside packages is imported as part of them, so that its relative imports work.
+    A file inside packages is imported as part of them, so that its relative imports work. A module without a file is
+    one of an installed package.
     """
+    if not source.file:
+        return source.module, project
     file = (project / source.file).resolve()
     parts = [] if file.name == "__init__.py" else [file.stem]
     folder = file.parent
@@ -162,8 +165,12 @@ def find_kernel(module: types.ModuleType, source: Source) -> Any:
         value = v3_9.unwrap(_call_factory(value, node if isinstance(node, ast.Call) else None, module, source))
     if not v3_9.is_jit_function(value):
         what = "does not make a jit function but a value of type" if called else "is not a jit function but"
-        raise StageFailure(f"`{source.text}` {what} {type(value).__name__}", Place(source.file, 1))
+        raise StageFailure(f"`{source.text}` {what} {type(value).__name__}", _start_of(source))
     return value
+
+
+def _start_of(source: Source) -> Place | None:
+    return Place(source.file, 1) if source.file else None
 
 
 def _look_up(node: ast.expr, module: types.ModuleType, source: Source) -> Any:
@@ -173,7 +180,7 @@ def _look_up(node: ast.expr, module: types.ModuleType, source: Source) -> Any:
         if not hasattr(value, part):
             names = [name for name, each in vars(module).items() if v3_9.is_jit_function(v3_9.unwrap(each))]
             hint = nearest_hint(part, names, "jit functions")
-            raise StageFailure(f"`{source.text}`: there is no `{part}`", Place(source.file, 1), hint)
+            raise StageFailure(f"`{source.text}`: there is no `{part}`", _start_of(source), hint)
         value = getattr(value, part)
     return value
 
@@ -193,4 +200,4 @@ def _call_factory(factory: Any, call: ast.Call | None, module: types.ModuleType,
         raise
     except Exception as error:
         message = f"the factory `{source.text}` fails: {type(error).__name__}: {error}"
-        raise StageFailure(message, Place(source.file, 1)) from error
+        raise StageFailure(message, _start_of(source)) from error

@@ -1,0 +1,114 @@
+"""CPU units as an engine: Triton's front end and ttir, then the CPU engine's own stages.
+
+In: jobs for CPU targets. Out: objects. The CPU engine is pure functions over text; this adds what an engine owes a
+worker: keys, passes around its stages, the user's line in what it refuses.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from precast.artifact import Facts
+from precast.engines import Announce, SourceText, StageFailure, StageOutput, cpu
+from precast.engines.parameters import list_parameters
+from precast.engines.triton.compile import TritonEngine
+from precast.engines.triton.cpu_stages import cpu_key_material, run_cpu_stage
+from precast.engines.triton.facts import list_descriptors
+from precast.errors import PassError, Place
+from precast.job import Job
+from precast.store import digest_bytes
+
+LIBRARIES = ("llvmlite", "xtc-mlir-python-bindings")
+
+
+class CpuUnitEngine:
+    """Stages ttir, loops, llir, obj of a unit for a CPU target."""
+
+    def __init__(self) -> None:
+        self._triton = TritonEngine()
+        self._identity = identify_engine()
+
+    def read_source(self, job: Job) -> SourceText:
+        return self._triton.read_source(job)
+
+    def stage_key(self, job: Job, stage: str, source: StageOutput) -> str:
+        """Digests input, passes, the engine's code and steps, and the libraries under it."""
+        if stage == "ttir":
+            return self._triton.stage_key(job, stage, source)
+        passes = self._triton.open_passes(job)
+        material = {
+            "stage": stage,
+            "level": job.unit.target.arch,
+            "input": digest_bytes(source.data),
+            "passes": cpu_key_material(stage, passes.passes, passes.facts),
+            "steps": repr(cpu.describe_pipeline(stage, job.unit.target.arch)),
+            "engine": self._identity,
+            "symbol": cpu.symbol_of(job.unit.slug) if stage == "obj" else "",
+        }
+        return digest_bytes(json.dumps(material, sort_keys=True).encode())
+
+    def run_stage(self, job: Job, stage: str, source: StageOutput, announce: Announce) -> StageOutput:
+        """Runs one stage; a refusal of the engine's names the user's line."""
+        if stage == "ttir":
+            return self._triton.run_stage(job, stage, source, announce)
+        level = job.unit.target.arch
+        if stage == "obj":
+            return StageOutput(cpu.emit_object(source.text, level, cpu.symbol_of(job.unit.slug)))
+        passes = self._triton.open_passes(job)
+        lower = self._explain(job, _lowering(stage, level))
+        outcome = run_cpu_stage(stage, source.text, lower, passes.passes, passes.facts, announce)
+        return StageOutput(
+            outcome.made.encode(), passes=outcome.passes, findings=outcome.findings, buffers=outcome.buffers
+        )
+
+    def needs_fixed_addresses(self, job: Job, stage: str, source: StageOutput) -> bool:
+        return False
+
+    def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
+        """The CPU engine's facts, with the parameters that the entry reads from its slots, in order."""
+        unit = job.unit
+        buffers = tuple(buffer for output in stages.values() for buffer in output.buffers)
+        descriptors = list_descriptors(unit, [])
+        parameters = tuple(list_parameters(unit, descriptors, buffers, ()))
+        facts = cpu.read_facts(stages["loops"].text, parameters, stages["obj"].data, cpu.symbol_of(unit.slug))
+        return replace(facts, buffers=buffers, tensor_descriptors=tuple(descriptors.values()))
+
+    def _explain(self, job: Job, lower: Callable[[str], str]) -> Callable[[str], str]:
+        """`lower`, with what it refuses told at the user's line: found by lowering text that knows its places."""
+
+        def lower_or_explain(text: str) -> str:
+            try:
+                return lower(text)
+            except PassError as error:
+                raise StageFailure(error.message, error.where or self._find_place(job, lower), error.hint) from error
+
+        return lower_or_explain
+
+    def _find_place(self, job: Job, lower: Callable[[str], str]) -> Place | None:
+        try:
+            lower(self._triton.run_located(job, ("ttir",)).text)
+        except PassError as error:
+            project = Path(job.project)
+            if error.where is None or not Path(error.where.file).is_relative_to(project):
+                return error.where
+            return replace(error.where, file=Path(error.where.file).relative_to(project).as_posix())
+        except Exception:
+            return None
+        return None
+
+
+def _lowering(stage: str, level: str) -> Callable[[str], str]:
+    lower = cpu.lower_ttir if stage == "loops" else cpu.lower_loops
+    return lambda text: lower(text, level)
+
+
+def identify_engine() -> str:
+    """What stands for the CPU engine in a stage key: the digest of its code, and its libraries' versions."""
+    folder = Path(cpu.__file__).parent
+    code = b"".join(path.name.encode() + path.read_bytes() for path in sorted(folder.rglob("*.py")))
+    versions = [f"{name}-{importlib.metadata.version(name)}" for name in LIBRARIES]
+    return " ".join([digest_bytes(code), *versions])
