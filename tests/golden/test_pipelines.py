@@ -1,4 +1,4 @@
-"""The passes of every target, as listings in files: their diff shows what another Triton, or an edit of ours, changed."""
+"""The passes of every target, as listings: their diff shows what another Triton, or an edit of ours, changed."""
 
 import os
 from pathlib import Path

@@ -25,7 +25,9 @@ def names(pipeline: Pipeline) -> list[list[str]]:
 
 
 def test_passes_at_one_anchor_run_in_the_order_of_selection():
-    edits = [insert(name, anchor) for anchor in (start(), end(), before("pipeline"), after("pipeline")) for name in "ab"]
+    edits = [
+        insert(name, anchor) for anchor in (start(), end(), before("pipeline"), after("pipeline")) for name in "ab"
+    ]
     assert names(edit_pipeline(OWN, edits)) == [
         ["python.a", "python.b", "ttir.convert"],
         ["common.cse", "python.a", "python.b", "ttgpuir.pipeline", "python.a", "python.b", "common.cse", "python.a",

@@ -67,7 +67,12 @@ class ElementwiseOp:
         raise PassError(f"op `{self.name}` has no lowering for target `{target}`")
 
 
-def find_unlowered(text: str) -> str:
-    """The name of an op whose call is still in ttir `text`, or ""."""
+def check_lowered(text: str) -> None:
+    """`PassError` when ttir `text` still calls an op: it would be a missing symbol three stages later."""
     _, found, rest = text.partition(f'symbol = "{SYMBOL_PREFIX}')
-    return rest.partition('"')[0].rpartition(".")[0] if found else ""
+    if found:
+        name = rest.partition('"')[0].rpartition(".")[0]
+        raise PassError(
+            f"the kernel calls op `{name}`, which is not selected for it",
+            hint=f'select it in pyproject.toml: [[tool.precast.pass]] use = "{name}"',
+        )

@@ -89,7 +89,8 @@ def describe(definition: Any, module_files: tuple[str, ...], project: Path) -> P
     name = plugin_name(definition)
     library, own = _own_files(definition, project)
     if library:
-        check_library(resolve_resource(library, project))
+        passes = check_library(resolve_resource(library, project))
+        _check_native_name(definition, passes)
     files = tuple(sorted({*module_files, *own}))
     anchor = definition.at
     stage = definition.stage
@@ -99,6 +100,13 @@ def describe(definition: Any, module_files: tuple[str, ...], project: Path) -> P
     options = describe_options(definition) if isinstance(definition, type) else ()
     digest = digest_files(project, files)
     return PluginRecord(name, definition.kind, stage, str(anchor), summary, options, files, digest, library)
+
+
+def _check_native_name(definition: Any, passes: tuple[str, ...] | None) -> None:
+    native: Any = definition.by if isinstance(definition, Replace) else definition
+    if passes is not None and native.name not in passes:
+        file, held = Path(native.library.rpartition(":")[2]).name, ", ".join(passes) or "none"
+        raise PrecastError(f"plugin library `{file}` holds no pass `{native.name}`: it holds {held}")
 
 
 def _summarise(definition: Any) -> str:
@@ -147,13 +155,13 @@ def _describe_option(definition: type, field: dataclasses.Field[Any], kind: Any)
     return OptionSchema(field.name, OPTION_TYPES[kind], field.default)
 
 
-def check_library(path: Path) -> None:
-    """Opens a native library in a process of its own. `PluginError` in one sentence when it cannot be used.
+def check_library(path: Path) -> tuple[str, ...] | None:
+    """Opens a native library in a process of its own: its passes, or `PrecastError` in one sentence.
 
-    Where Triton is not installed there is nothing to check it against, and it is let pass.
+    None where Triton is not installed: there is nothing to check it against.
     """
-    if importlib.util.find_spec("triton") is None or isinstance(sys.modules.get("triton"), _Inert):
-        return
+    if isinstance(importlib.util.find_spec("triton"), _InertSpec):
+        return None
     command = [sys.executable, "-m", "precast.engines.triton.plugin_info", str(path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
     try:
@@ -164,6 +172,7 @@ def check_library(path: Path) -> None:
         raise PrecastError(f"plugin library `{path.name}` ends the process that loads it (signal {-done.returncode})")
     if done.returncode:
         raise PrecastError(json.loads(done.stdout)["message"] if done.stdout else done.stderr.strip()[-300:])
+    return tuple(json.loads(done.stdout)["passes"])
 
 
 class _Inert(ModuleType):
@@ -175,6 +184,10 @@ class _Inert(ModuleType):
         return type(name, (), {"__class_getitem__": classmethod(lambda cls, item: cls)})
 
 
+class _InertSpec(importlib.machinery.ModuleSpec):
+    """Where an `_Inert` module comes from."""
+
+
 class _MissingCompilers(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds `mlir` and `triton` last, that is, when nothing else has them."""
 
@@ -183,7 +196,7 @@ class _MissingCompilers(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname.partition(".")[0] not in ("mlir", "triton"):
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        return _InertSpec(fullname, self, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return _Inert(spec.name)

@@ -28,6 +28,7 @@ from precast.engines.triton.options import make_options
 from precast.engines.triton.session import PassSession, StageOutcome, UnitFacts, load_passes
 from precast.errors import Place, PrecastError
 from precast.job import Job
+from precast.passes.elementwise import check_lowered
 from precast.passes.plan import SelectedPass
 from precast.store import digest_bytes
 from precast.target import Backend, Target
@@ -168,6 +169,8 @@ class TritonEngine:
         if stage == "cubin":
             carry |= parse_log(log.getvalue())
         data = _as_bytes(outcome.made, locations)
+        if stage == "ttir":
+            check_lowered(data.decode())
         return StageOutput(data, _canonical(carry), outcome.passes, outcome.findings, outcome.buffers)
 
     def _find_place(self, job: Job, failed: str) -> Place | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.engines import Announce, StageFailure
+from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.hooks import RunningHook, start_hooks
 from precast.engines.triton.pipeline import list_pipeline
 from precast.engines.triton.python_steps import PassFailure, describe_error
@@ -20,7 +21,6 @@ from precast.engines.triton.recording import ModuleHandle, record_backend, unwra
 from precast.engines.triton.replay import StageReplay
 from precast.errors import BugError, PassError
 from precast.passes.context import PassContext
-from precast.passes.elementwise import find_unlowered
 from precast.passes.loading import load_definition
 from precast.passes.pipeline import Pipeline, Step, edit_pipeline, render_pipeline
 from precast.passes.plan import SelectedPass, describe_run, plan_edits
@@ -119,8 +119,6 @@ class PassSession:
             self._relay.current = None
         runs = (*hooked, *self._standing(stage, "override", "drop"), *replay.ran)
         self._check_all_ran(stage, runs)
-        if stage == "ttir":
-            _check_lowered(made)
         return StageOutcome(made, runs, tuple(replay.findings), tuple(replay.buffers))
 
     def _own(self, stage: str) -> Pipeline:
@@ -139,14 +137,16 @@ class PassSession:
         hooks = [hook for hook in self._hooks if stage in hook.changed]
         if not hooks:
             return self._stages[stage](module, metadata), []
-        announce(hooks[-1].pass_run.name)
-        try:
-            with hooks[-1].inside():
-                made = self._stages[stage](module, metadata)
-        except (StageFailure, BugError):
-            raise
-        except Exception as error:
-            raise PassFailure(describe_error(error), hooks[-1].pass_run.name, "") from error
+        name = hooks[-1].pass_run.name
+        announce(name)
+        with capture_errors() as errors:
+            try:
+                with hooks[-1].inside():
+                    made = self._stages[stage](module, metadata)
+            except (StageFailure, BugError):
+                raise
+            except Exception as error:
+                raise PassFailure(first_error(errors.read()) or describe_error(error), name, "") from error
         announce("")
         return made, [hook.pass_run for hook in hooks if hook.pass_run.stage == stage]
 
@@ -164,16 +164,6 @@ class PassSession:
         options = {name: value for name, value in vars(self._options).items() if not name.startswith("_")}
         return PassContext(
             facts.unit, facts.kernel, facts.target, stage, pass_name, options, facts.constants, facts.arguments
-        )
-
-
-def _check_lowered(module: Any) -> None:
-    """An elementwise op that nobody lowered would be a missing symbol three stages later."""
-    name = find_unlowered(module.str_nodebug())
-    if name:
-        raise PassError(
-            f"the kernel calls op `{name}`, which is not selected for it",
-            hint=f'select it in pyproject.toml: [[tool.precast.pass]] use = "{name}"',
         )
 
 
