@@ -265,6 +265,19 @@ def test_installed_files_count_in_the_key_and_are_no_inputs(tmp_path, monkeypatc
     ]
 
 
+def test_a_file_in_a_package_by_its_path_and_by_its_name(tmp_path):
+    shutil.copytree(LOADING, tmp_path / "loading")
+    spec = tmp_path / "loading/kernels/loading.toml"
+    by_name = plan(tmp_path / "loading", kernels=("scale",)).units[0]
+    spec.write_text(spec.read_text().replace('"stack.ops.scale:', '"../src/stack/ops/scale.py:'))
+    by_path = plan(tmp_path / "loading", kernels=("scale",)).units[0]
+    assert by_path.inputs == by_name.inputs
+    assert (by_name.unit.source.text, by_path.unit.source.text) == (
+        "stack.ops.scale:scale_kernel",
+        "src/stack/ops/scale.py:scale_kernel",
+    )
+
+
 def test_tools_are_those_that_a_target_meets(tmp_path):
     make_project(tmp_path, {"pyproject.toml": SETTINGS.replace('"hip:gfx942"', '"hip:gfx942", "cpu:x86-64-v3"')})
     tools = {str(each.unit.target): dict(each.ingredients.tools) for each in plan(tmp_path).units}

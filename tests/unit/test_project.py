@@ -50,7 +50,7 @@ def test_everything_that_can_be_said(tmp_path):
     assert (found.name, found.version) == ("demo", "2.1")
     assert found.targets == (Target("cuda", "90"), Target("cpu", "x86-64-v3"))
     assert found.kernels == ("specs/*.toml", "more/*.toml")
-    assert found.search_path == (tmp_path / "src", tmp_path / "../shared")
+    assert found.search_path == (tmp_path / "src", tmp_path.parent / "shared")
     environment = (("AMDGCN_USE_BUFFER_OPS", "0"), ("TRITON_F32_DEFAULT", "ieee"))
     assert found.settings == CompileSettings(True, environment, str(tmp_path / "ptxas"))
     assert (found.time_limit_s, found.memory_limit_mb) == (60.0, 4096)

@@ -490,3 +490,25 @@ kernels/scale.toml:1:9: error: kernel `scale` is there twice
             ^~~~~
 hint: the other stands at kernels/a.toml:1:9"""
     )
+
+
+def test_kernel_names_that_a_release_needs(tmp_path):
+    from precast.launch.context import LIBRARY_FUNCTIONS as generated
+    from precast.spec.kernel import LIBRARY_FUNCTIONS
+
+    assert frozenset(generated) == LIBRARY_FUNCTIONS
+    grid = SPEC.replace("kernel.scale", "kernel.scale_grid")
+    make_project(tmp_path, {"kernels/a.toml": SPEC.replace("kernel.scale", "kernel.open"), "kernels/grid.toml": grid})
+    assert (
+        error_text(tmp_path)
+        == """\
+kernels/a.toml:1:9: error: `open` cannot be a kernel's name
+    [kernel.open]
+            ^~~~
+hint: every release has a function `open` of its own
+
+kernels/grid.toml:1:9: error: `scale_grid` cannot be a kernel's name beside `scale`
+    [kernel.scale_grid]
+            ^~~~~~~~~~
+hint: `scale_grid` is already what a release calls a part of kernel `scale`"""
+    )

@@ -6,6 +6,7 @@ a `TRITON_*` variable that is set and does nothing is one warning.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -49,7 +50,7 @@ class Project:
     @property
     def search_path(self) -> tuple[Path, ...]:
         """`python_path` as folders."""
-        return tuple(self.folder / each for each in self.python_path)
+        return tuple(Path(os.path.normpath(self.folder / each)) for each in self.python_path)
 
 
 def read_project(folder: Path, *, native: str | None = None) -> Project:

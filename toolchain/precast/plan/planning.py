@@ -129,7 +129,7 @@ class _Planner:
         self._check_globs(specs, kernel_globs, targets, target_globs)
         specs = tuple(each for each in specs if any(fnmatchcase(each.name, glob) for glob in kernel_globs))
         units = [unit for spec in specs for unit in expand_kernel(spec, targets, self._problems)]
-        self._check_names(units)
+        self._check_names(specs, units)
         self._problems.raise_any()
         planned = tuple(self._plan_units(units))
         self._problems.raise_any()
@@ -181,8 +181,14 @@ class _Planner:
                     [SpecError(f"no target matches `{glob}`", hint=nearest_hint(glob, known, "targets"))]
                 )
 
-    def _check_names(self, units: Sequence[Unit]) -> None:
-        """Two units of one text would share an output."""
+    def _check_names(self, specs: Sequence[KernelSpec], units: Sequence[Unit]) -> None:
+        """Two units of one text would share an output; a kernel `a_grid` would share a function with kernel `a`."""
+        names = {spec.name: spec for spec in specs}
+        for name, suffix in ((name, suffix) for name in names for suffix in ("_grid", "_axes")):
+            if name + suffix in names:
+                hint = f"`{name}{suffix}` is already what a release calls a part of kernel `{name}`"
+                message = f"`{name}{suffix}` cannot be a kernel's name beside `{name}`"
+                self._problems.add([PlanError(message, names[name + suffix].where, hint)])
         for text, count in Counter(map(str, units)).items():
             if count > 1:
                 self._problems.add([PlanError(f"{count} variants are called `{text}`", hint="two configs are equal")])

@@ -24,6 +24,12 @@ from precast.spec.table import KernelTable
 from precast.spec.toml import Document, Node
 from precast.target import Backend, Target
 
+# A release's library is `<name>_<kernel>` beside these functions of its own.
+LIBRARY_FUNCTIONS = frozenset({
+    "open", "open_signed", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads", "set_allocator",
+    "set_buffer_reader",
+})  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -53,6 +59,8 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or "__" in name:
         hint = "it becomes a C function's: letters, digits and single underscores"
         raise node.key_error(f"`{name}` cannot be a kernel's name", hint)
+    if name in LIBRARY_FUNCTIONS:
+        raise node.key_error(f"`{name}` cannot be a kernel's name", f"every release has a function `{name}` of its own")
     table = KernelTable(name, node, node.table())
     table.check_shape()
     if "source" not in table.fields:

@@ -36,7 +36,7 @@ class SourceReader:
         if not colon or not place or not function.isidentifier():
             raise node.error(f"`{node.text()}` does not name a kernel's source", FORMS)
         by_file = place.endswith(".py")
-        module = self._by_file(node, beside / place) if by_file else self._by_name(node, place)
+        module = self._by_file(node, Path(os.path.normpath(beside / place))) if by_file else self._by_name(node, place)
         try:
             signature = read_signature(self.syntax(module), function, self._resolve)
         except SpecError as error:
