@@ -1,0 +1,183 @@
+/* From Python's arguments to a launch. */
+#include <string.h>
+
+#include "extension.h"
+#include "index.h"
+
+/* Arguments by place and by name; `values` are borrowed. */
+typedef struct given {
+    PyObject *values[PRECAST_MAXIMUM_SLOTS];
+    PyObject *stream;
+} given;
+
+/* The place of `name` in a list of interned names; names in calls are interned too, so identity mostly finds it. */
+static int find_name(PyObject *name, PyObject *const *names, size_t step, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (*(PyObject *const *)((const char *)names + i * step) == name)
+            return (int)i;
+    for (uint32_t i = 0; i < count; i++)
+        if (PyUnicode_Compare(*(PyObject *const *)((const char *)names + i * step), name) == 0)
+            return (int)i;
+    return -1;
+}
+
+static PyObject *list_names(kernel_object *kernel, int axes) {
+    PyObject *list = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
+    for (uint32_t i = 0; list && i < (axes ? kernel->axis_count : kernel->argument_count); i++)
+        PyList_Append(list, axes ? kernel->axes[i] : kernel->arguments[i].name);
+    if (list && comma)
+        text = PyUnicode_Join(comma, list);
+    Py_XDECREF(comma);
+    Py_XDECREF(list);
+    return text;
+}
+
+static int unknown_name(kernel_object *kernel, PyObject *name) {
+    PyObject *arguments = list_names(kernel, 0), *axes = list_names(kernel, 1);
+    if (arguments && axes)
+        PyErr_Format(PyExc_TypeError, "`%U` has no argument or axis `%U`; arguments: %U; axes: %U", kernel->name, name,
+                     arguments, kernel->axis_count ? axes : Py_None);
+    Py_XDECREF(arguments);
+    Py_XDECREF(axes);
+    return -1;
+}
+
+static int wrong_count(kernel_object *kernel, Py_ssize_t count) {
+    PyObject *arguments = list_names(kernel, 0);
+    if (arguments)
+        PyErr_Format(PyExc_TypeError, "`%U` takes %u arguments (%U), not %zd", kernel->name, kernel->argument_count,
+                     arguments, count);
+    Py_XDECREF(arguments);
+    return -1;
+}
+
+static int take_named(kernel_object *kernel, PyObject *name, PyObject *value, given *into, call_values *values) {
+    int place = find_name(name, kernel->axes, sizeof *kernel->axes, kernel->axis_count);
+    if (place >= 0)
+        return fill_axis(kernel, (uint32_t)place, value, values);
+    if (PyUnicode_Compare(name, kernel->owner->state->names[NAME_STREAM]) == 0) {
+        into->stream = value;
+        return 0;
+    }
+    place = find_name(name, &kernel->arguments->name, sizeof *kernel->arguments, kernel->argument_count);
+    if (place < 0)
+        return unknown_name(kernel, name);
+    if (into->values[place]) {
+        PyErr_Format(PyExc_TypeError, "`%U` got argument `%U` twice", kernel->name, name);
+        return -1;
+    }
+    into->values[place] = value;
+    return 0;
+}
+
+/* Named values come as a dict (a call of an object) or as a tuple of names with values (a fast call). */
+static int take_all_named(kernel_object *kernel, PyObject *names, PyObject *const *named, PyObject *keywords,
+                          given *into, call_values *values) {
+    PyObject *name, *value;
+    Py_ssize_t place = 0, count = names ? PyTuple_Size(names) : 0;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (take_named(kernel, PyTuple_GetItem(names, i), named[i], into, values))
+            return -1;
+    while (keywords && PyDict_Next(keywords, &place, &name, &value))
+        if (take_named(kernel, name, value, into, values))
+            return -1;
+    return 0;
+}
+
+/* A grid given as a function gets what the call says by name, as Triton's does. */
+static PyObject *call_grid(kernel_object *kernel, PyObject *grid, const given *from, PyObject *names,
+                           PyObject *const *named, PyObject *keywords) {
+    PyObject *meta = keywords ? PyDict_Copy(keywords) : PyDict_New(), *result = NULL;
+    int failed = !meta;
+    for (Py_ssize_t i = 0, count = names ? PyTuple_Size(names) : 0; !failed && i < count; i++)
+        failed = PyDict_SetItem(meta, PyTuple_GetItem(names, i), named[i]);
+    for (uint32_t i = 0; !failed && i < kernel->argument_count; i++)
+        failed = PyDict_SetItem(meta, kernel->arguments[i].name, from->values[i]);
+    if (!failed)
+        result = PyObject_CallFunctionObjArgs(grid, meta, NULL);
+    Py_XDECREF(meta);
+    return result;
+}
+
+static int read_dimension(PyObject *item, int64_t *dimension) {
+    *dimension = item ? PyLong_AsLongLong(item) : 0;
+    return item && !PyErr_Occurred() ? 0 : -1;
+}
+
+static int read_grid(PyObject *given_grid, precast_grid *grid) {
+    int64_t dimensions[3] = {1, 1, 1};
+    if (!PyTuple_Check(given_grid) && !PyList_Check(given_grid)) {
+        if (read_dimension(given_grid, &dimensions[0]))
+            return -1;
+    } else {
+        Py_ssize_t count = PySequence_Size(given_grid);
+        if (count < 1 || count > 3) {
+            PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 dimensions, not %zd", count);
+            return -1;
+        }
+        for (Py_ssize_t i = 0; i < count; i++) {
+            PyObject *item = PySequence_GetItem(given_grid, i);
+            int failed = read_dimension(item, &dimensions[i]);
+            Py_XDECREF(item);
+            if (failed)
+                return -1;
+        }
+    }
+    *grid = (precast_grid){dimensions[0], dimensions[1], dimensions[2]};
+    return 0;
+}
+
+static PyObject *launch(kernel_object *kernel, const given *from, const precast_grid *grid, call_values *values) {
+    module_state *state = kernel->owner->state;
+    precast_call call = {.kernel = kernel->number, .axes = values->axes, .axes_given = values->given,
+                         .slots = values->slots, .types = values->types, .grid = grid};
+    if (kernel->wants_sizes)
+        call.sizes = values->sizes;
+    if (find_stream(state, from->stream, &values->first, &call.stream))
+        return NULL;
+    call.backend = values->first.backend;
+    call.device_given = call.backend && call.backend != PRECAST_HOST && values->first.device >= 0;
+    call.device = values->first.device;
+    precast_status status;
+    Py_BEGIN_ALLOW_THREADS
+    status = precast_launch(kernel->owner->release, &call);
+    Py_END_ALLOW_THREADS
+    if (status != PRECAST_OK || kernel->owner->failure)
+        return raise_status(state, kernel->owner, status);
+    Py_RETURN_NONE;
+}
+
+PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *positional, Py_ssize_t count,
+                      PyObject *names, PyObject *const *named, PyObject *keywords) {
+    given from;
+    call_values values;
+    precast_grid size, *wanted = NULL;
+    if (count > kernel->argument_count)
+        return wrong_count(kernel, count), NULL;
+    memset(from.values, 0, kernel->argument_count * sizeof *from.values);
+    if (count)
+        memcpy(from.values, positional, (size_t)count * sizeof *from.values);
+    from.stream = NULL;
+    values.tensor_count = 0;
+    values.first.backend = 0;
+    values.first.device = -1;
+    values.first.from = NULL;
+    memset(values.given, 0, sizeof values.given);
+    if (take_all_named(kernel, names, named, keywords, &from, &values))
+        return NULL;
+    for (uint32_t i = 0; i < kernel->argument_count; i++) {
+        if (!from.values[i])
+            return wrong_count(kernel, count), NULL;
+        if (fill_argument(kernel, i, from.values[i], &values))
+            return NULL;
+    }
+    if (grid) {
+        PyObject *result = PyCallable_Check(grid) ? call_grid(kernel, grid, &from, names, named, keywords) : NULL;
+        int failed = PyErr_Occurred() || read_grid(result ? result : grid, &size);
+        Py_XDECREF(result);
+        if (failed)
+            return NULL;
+        wanted = &size;
+    }
+    return launch(kernel, &from, wanted, &values);
+}

@@ -1,0 +1,93 @@
+/* Python functions that the runtime calls during a launch: with the interpreter held, and their errors kept. */
+#include "extension.h"
+
+/* Keeps the error for when the launch returns; the first one counts. */
+static void keep_error(release_object *owner) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (value && trace)
+        PyException_SetTraceback(value, trace);
+    if (owner->failure)
+        Py_XDECREF(value);
+    else
+        owner->failure = value;
+    Py_XDECREF(type);
+    Py_XDECREF(trace);
+}
+
+/* The allocator's function gives an address, or something that has one and is kept until it is released. */
+static void *allocate(void *context, size_t bytes, size_t alignment, precast_stream stream, int device) {
+    release_object *owner = context;
+    PyGILState_STATE held = PyGILState_Ensure();
+    tensor_view view = {.address = NULL};
+    PyObject *block = PyObject_CallFunction(owner->allocate, "nnKi", (Py_ssize_t)bytes, (Py_ssize_t)alignment,
+                                            (unsigned long long)(uintptr_t)stream, device);
+    PyObject *key = NULL;
+    if (block && !read_tensor(owner->state, block, 0, 0, &view))
+        key = PyLong_FromVoidPtr(view.address);
+    if (!key || PyDict_SetItem(owner->blocks, key, block)) {
+        view.address = NULL;
+        keep_error(owner);
+    }
+    Py_XDECREF(key);
+    Py_XDECREF(block);
+    PyGILState_Release(held);
+    return view.address;
+}
+
+static void release_block(void *context, void *memory, precast_stream stream, int device) {
+    release_object *owner = context;
+    (void)stream, (void)device;
+    PyGILState_STATE held = PyGILState_Ensure();
+    PyObject *key = PyLong_FromVoidPtr(memory);
+    if (!key || PyDict_DelItem(owner->blocks, key))
+        PyErr_Clear();
+    Py_XDECREF(key);
+    PyGILState_Release(held);
+}
+
+PyObject *set_allocator(PyObject *self, PyObject *callable) {
+    release_object *owner = (release_object *)self;
+    precast_allocator mine = {allocate, release_block, owner};
+    int none = callable == Py_None;
+    if (!none && !PyCallable_Check(callable)) {
+        PyErr_SetString(PyExc_TypeError, "an allocator is a function (bytes, alignment, stream, device), or None");
+        return NULL;
+    }
+    PyObject *before = owner->allocate;
+    Py_XINCREF(none ? NULL : callable);
+    owner->allocate = none ? NULL : callable;
+    precast_set_allocator(owner->release, none ? NULL : &mine);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+static void read_buffer(void *context, const char *unit, const char *pass_name, const void *data,
+                        size_t bytes_per_program, int64_t programs) {
+    release_object *owner = context;
+    PyGILState_STATE held = PyGILState_Ensure();
+    PyObject *result = PyObject_CallFunction(owner->reader, "ssy#nL", unit, pass_name, data,
+                                             (Py_ssize_t)(bytes_per_program * (size_t)programs),
+                                             (Py_ssize_t)bytes_per_program, (long long)programs);
+    if (!result)
+        keep_error(owner);
+    Py_XDECREF(result);
+    PyGILState_Release(held);
+}
+
+PyObject *set_buffer_reader(PyObject *self, PyObject *callable) {
+    release_object *owner = (release_object *)self;
+    int none = callable == Py_None;
+    if (!none && !PyCallable_Check(callable)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "a buffer reader is a function (unit, pass, data, bytes per program, programs), or None");
+        return NULL;
+    }
+    PyObject *before = owner->reader;
+    Py_XINCREF(none ? NULL : callable);
+    owner->reader = none ? NULL : callable;
+    precast_set_buffer_reader(owner->release, none ? NULL : read_buffer, owner);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,158 @@
+/* The Python extension's own types. It opens releases with the runtime that it contains. */
+#ifndef PRECAST_EXTENSION_H
+#define PRECAST_EXTENSION_H
+
+#define PY_SSIZE_T_CLEAN
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030A0000
+#endif
+#include <Python.h>
+
+#include "release.h"
+
+/* DLPack's structures, as far as they are read here. */
+typedef struct dl_device { int32_t type, id; } dl_device;
+typedef struct dl_type { uint8_t code, bits; uint16_t lanes; } dl_type;
+
+typedef struct dl_tensor {
+    void *data;
+    dl_device device;
+    int32_t rank;
+    dl_type type;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+} dl_tensor;
+
+enum { DL_CPU = 1, DL_CUDA = 2, DL_CUDA_HOST = 3, DL_ROCM = 10, DL_ROCM_HOST = 11, DL_CUDA_MANAGED = 13 };
+
+/* DLPack's table of C functions that newer frameworks give with their tensor type. */
+typedef struct dl_exchange {
+    uint32_t major, minor;
+    void *older;
+    void *allocate, *export_managed, *import_managed;
+    int (*read)(void *object, dl_tensor *tensor);
+    int (*current_stream)(int device_type, int32_t device, void **stream);
+} dl_exchange;
+
+/* How objects of one Python type are read. */
+typedef enum reader_kind {
+    READ_UNKNOWN, READ_EXCHANGE, READ_TORCH, READ_ARRAY_INTERFACE, READ_DLPACK, READ_CUDA_INTERFACE, READ_POINTER
+} reader_kind;
+
+typedef struct reader {
+    PyObject *type;
+    reader_kind kind;
+    const dl_exchange *exchange;
+    int is_cupy;
+} reader;
+
+enum { MOST_READERS = 32, MOST_DTYPES = 48, NAMES = 24 };
+
+/* Attribute names, made once. */
+enum name {
+    NAME_DATA_PTR, NAME_DTYPE, NAME_GET_DEVICE, NAME_NBYTES, NAME_DLPACK, NAME_DLPACK_DEVICE, NAME_ARRAY_INTERFACE,
+    NAME_CUDA_INTERFACE, NAME_EXCHANGE, NAME_SHAPE, NAME_STRIDE, NAME_BASE, NAME_STRIDES, NAME_PADDING, NAME_STREAM,
+    NAME_CUDA_STREAM, NAME_PTR, NAME_STREAM_PROTOCOL, NAME_DATA, NAME_TYPESTR, NAME_NAME, NAME_ROUND, NAME_COUNT
+};
+
+typedef struct module_state {
+    PyTypeObject *release_type, *kernel_type, *bound_type;
+    PyObject *error;
+    PyObject *names[NAME_COUNT];
+    reader readers[MOST_READERS];
+    int reader_count;
+    struct { PyObject *dtype; uint8_t type; } dtypes[MOST_DTYPES];
+    int dtype_count;
+    int torch_is_hip;         /* -1: not known yet */
+    PyObject *torch_stream;   /* torch._C._cuda_getCurrentRawStream, once it was needed */
+} module_state;
+
+typedef struct release_object {
+    PyObject_HEAD
+    precast_release *release;
+    module_state *state;
+    PyObject *allocate, *blocks; /* the caller's allocator, and what it gave by address */
+    PyObject *reader;
+    PyObject *failure;           /* what a callback raised; told when the launch returns */
+} release_object;
+
+typedef struct argument_info {
+    PyObject *name;
+    uint32_t first, slots;
+} argument_info;
+
+typedef struct kernel_object {
+    PyObject_HEAD
+    release_object *owner;
+    uint32_t number;
+    uint32_t argument_count, slot_count, axis_count;
+    argument_info *arguments;
+    PyObject **axes; /* names */
+    int wants_sizes; /* some unit promises range32 */
+    PyObject *name;
+} kernel_object;
+
+/* A kernel with a grid: what `kernel[grid]` gives. */
+typedef struct bound_object {
+    PyObject_HEAD
+    kernel_object *kernel;
+    PyObject *grid;
+} bound_object;
+
+/* What is read from one tensor. */
+typedef struct tensor_view {
+    void *address;
+    uint8_t type;   /* 0: unknown */
+    int backend;    /* 0: unknown */
+    int device;
+    uint64_t bytes; /* 0: unknown */
+    int rank;       /* -1: unknown */
+    int64_t shape[8], strides[8];
+    const reader *from; /* NULL: an address */
+} tensor_view;
+
+/* readers.c */
+int read_tensor(module_state *state, PyObject *object, int with_shape, int with_bytes, tensor_view *view);
+int is_address(PyObject *object);
+
+/* types.c: element types by their names in NumPy, torch, JAX and Triton. 0: none of ours. */
+uint8_t type_of_name(const char *name);
+uint8_t type_of_typestr(const char *text);
+uint8_t type_of_dlpack(dl_type type);
+uint8_t type_of_object(PyObject *dtype);
+
+/* streams.c */
+int find_stream(module_state *state, PyObject *given, const tensor_view *first, precast_stream *stream);
+
+/* call.c */
+PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *positional, Py_ssize_t count,
+                      PyObject *names, PyObject *const *named, PyObject *keywords);
+
+/* arguments.c */
+#define MOST_TENSORS PRECAST_MAXIMUM_DESCRIPTORS
+
+typedef struct call_values {
+    uint64_t slots[PRECAST_MAXIMUM_SLOTS + 1];
+    uint8_t types[PRECAST_MAXIMUM_SLOTS + 1];
+    uint64_t sizes[PRECAST_MAXIMUM_SLOTS + 1];
+    int64_t axes[PRECAST_MAXIMUM_AXES];
+    uint8_t given[PRECAST_MAXIMUM_AXES];
+    precast_tensor tensors[MOST_TENSORS];
+    int tensor_count;
+    tensor_view first; /* the first tensor with a device */
+    PyObject *first_name;
+} call_values;
+
+int fill_argument(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
+int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
+
+/* callbacks.c */
+PyObject *set_allocator(PyObject *self, PyObject *callable);
+PyObject *set_buffer_reader(PyObject *self, PyObject *callable);
+
+/* module.c */
+PyObject *raise_status(module_state *state, release_object *release, precast_status status);
+
+extern PyType_Spec release_spec, kernel_spec, bound_spec;
+
+#endif

@@ -1,0 +1,108 @@
+/* Kernels and kernels with a grid, as Python objects. */
+#include <stdlib.h>
+
+#include "extension.h"
+#include "index.h"
+
+static void kernel_dealloc(PyObject *self) {
+    kernel_object *kernel = (kernel_object *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    for (uint32_t i = 0; kernel->arguments && i < kernel->argument_count; i++)
+        Py_XDECREF(kernel->arguments[i].name);
+    for (uint32_t i = 0; kernel->axes && i < kernel->axis_count; i++)
+        Py_XDECREF(kernel->axes[i]);
+    PyMem_Free(kernel->arguments);
+    PyMem_Free(kernel->axes);
+    Py_XDECREF(kernel->name);
+    Py_XDECREF((PyObject *)kernel->owner);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *kernel_call(PyObject *self, PyObject *positional, PyObject *keywords) {
+    kernel_object *kernel = (kernel_object *)self;
+    PyObject *items[PRECAST_MAXIMUM_SLOTS];
+    Py_ssize_t count = PyTuple_Size(positional);
+    if (count > PRECAST_MAXIMUM_SLOTS)
+        count = PRECAST_MAXIMUM_SLOTS;
+    for (Py_ssize_t i = 0; i < count; i++)
+        items[i] = PyTuple_GetItem(positional, i);
+    return call_kernel(kernel, NULL, items, count, NULL, NULL, keywords);
+}
+
+static PyObject *bound_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
+    bound_object *bound = (bound_object *)self;
+    return call_kernel(bound->kernel, bound->grid, arguments, count, names, arguments + count, NULL);
+}
+
+static PyMethodDef bound_method = {"launch", (PyCFunction)(void (*)(void))bound_call, METH_FASTCALL | METH_KEYWORDS,
+                                   "Launches the kernel with this grid."};
+
+/* `kernel[grid]`: a built-in function that holds kernel and grid, which Python calls without making a tuple. */
+static PyObject *kernel_subscript(PyObject *self, PyObject *grid) {
+    kernel_object *kernel = (kernel_object *)self;
+    bound_object *bound = PyObject_New(bound_object, kernel->owner->state->bound_type);
+    if (!bound)
+        return NULL;
+    Py_INCREF(self);
+    Py_INCREF(grid);
+    bound->kernel = kernel;
+    bound->grid = grid;
+    PyObject *function = PyCFunction_NewEx(&bound_method, (PyObject *)bound, NULL);
+    Py_DECREF(bound);
+    return function;
+}
+
+static void bound_dealloc(PyObject *self) {
+    bound_object *bound = (bound_object *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    Py_XDECREF((PyObject *)bound->kernel);
+    Py_XDECREF(bound->grid);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *kernel_repr(PyObject *self) {
+    return PyUnicode_FromFormat("<kernel %U of %s>", ((kernel_object *)self)->name,
+                                precast_folder(((kernel_object *)self)->owner->release));
+}
+
+static PyObject *names_of(PyObject *self, void *what) {
+    kernel_object *kernel = (kernel_object *)self;
+    uint32_t count = what ? kernel->axis_count : kernel->argument_count;
+    PyObject *names = PyTuple_New(count);
+    for (uint32_t i = 0; names && i < count; i++) {
+        PyObject *name = what ? kernel->axes[i] : kernel->arguments[i].name;
+        Py_INCREF(name);
+        PyTuple_SetItem(names, i, name);
+    }
+    return names;
+}
+
+static PyObject *kernel_name(PyObject *self, void *unused) {
+    (void)unused;
+    PyObject *name = ((kernel_object *)self)->name;
+    Py_INCREF(name);
+    return name;
+}
+
+static PyGetSetDef kernel_fields[] = {
+    {"__name__", kernel_name, NULL, "The kernel's name in its spec.", NULL},
+    {"arguments", names_of, NULL, "Names of the run-time arguments, in order.", NULL},
+    {"axes", names_of, NULL, "Names of the axes.", (void *)1},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot kernel_slots[] = {
+    {Py_tp_dealloc, kernel_dealloc}, {Py_tp_call, kernel_call}, {Py_mp_subscript, kernel_subscript},
+    {Py_tp_repr, kernel_repr}, {Py_tp_getset, kernel_fields},
+    {Py_tp_doc, "A kernel: call it, or call `kernel[grid]`."}, {0, NULL},
+};
+
+PyType_Spec kernel_spec = {"_launch.Kernel", sizeof(kernel_object), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kernel_slots};
+
+static PyType_Slot bound_slots[] = {{Py_tp_dealloc, bound_dealloc}, {0, NULL}};
+
+PyType_Spec bound_spec = {"_launch.Bound", sizeof(bound_object), 0,
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bound_slots};

@@ -1,0 +1,205 @@
+/* An open release as a Python object. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "extension.h"
+#include "state.h"
+
+static void release_dealloc(PyObject *self) {
+    release_object *owner = (release_object *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    precast_close(owner->release);
+    Py_XDECREF(owner->allocate);
+    Py_XDECREF(owner->blocks);
+    Py_XDECREF(owner->reader);
+    Py_XDECREF(owner->failure);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *finish(PyObject *self, precast_status status) {
+    release_object *owner = (release_object *)self;
+    if (status != PRECAST_OK)
+        return raise_status(owner->state, owner, status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *interned(const precast_index *index, uint32_t place) {
+    return PyUnicode_InternFromString(precast_text(index, place));
+}
+
+static int promises_range32(const precast_index *index, uint32_t kernel) {
+    precast_span units = index->kernels[kernel].units;
+    for (uint32_t i = units.first; i < units.first + units.count; i++)
+        for (uint32_t j = 0; j < index->units[i].promises.count; j++)
+            if (index->hints[index->units[i].promises.first + j].kind == PRECAST_RANGE32)
+                return 1;
+    return 0;
+}
+
+static int fill_kernel(kernel_object *kernel, const precast_index *index) {
+    const precast_kernel_record *record = &index->kernels[kernel->number];
+    kernel->arguments = PyMem_Calloc(record->arguments.count + 1, sizeof *kernel->arguments);
+    kernel->axes = PyMem_Calloc(record->axes.count + 1, sizeof *kernel->axes);
+    if (!kernel->arguments || !kernel->axes)
+        return PyErr_NoMemory(), -1;
+    kernel->argument_count = record->arguments.count;
+    kernel->axis_count = record->axes.count;
+    kernel->slot_count = record->slots.count;
+    kernel->wants_sizes = promises_range32(index, kernel->number);
+    kernel->name = interned(index, record->name);
+    for (uint32_t i = 0; i < record->arguments.count; i++) {
+        const precast_argument_record *argument = &index->arguments[record->arguments.first + i];
+        kernel->arguments[i] = (argument_info){interned(index, argument->name),
+                                               argument->first_slot - record->slots.first, argument->slots};
+    }
+    for (uint32_t i = 0; i < record->axes.count; i++)
+        kernel->axes[i] = interned(index, index->axes[record->axes.first + i].name);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *make_kernel(release_object *owner, uint32_t number) {
+    kernel_object *kernel = PyObject_New(kernel_object, owner->state->kernel_type);
+    if (!kernel)
+        return NULL;
+    memset((char *)kernel + sizeof(PyObject), 0, sizeof *kernel - sizeof(PyObject));
+    Py_INCREF((PyObject *)owner);
+    kernel->owner = owner;
+    kernel->number = number;
+    if (fill_kernel(kernel, precast_index_of(owner->release))) {
+        Py_DECREF((PyObject *)kernel);
+        return NULL;
+    }
+    return (PyObject *)kernel;
+}
+
+static PyObject *find_kernel(PyObject *self, PyObject *name) {
+    release_object *owner = (release_object *)self;
+    const precast_index *index = precast_index_of(owner->release);
+    const char *text = PyUnicode_Check(name) ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+    for (uint32_t i = 0; text && i < index->kernel_count; i++)
+        if (!strcmp(text, precast_text(index, index->kernels[i].name)))
+            return make_kernel(owner, i);
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_KeyError, "the release has no kernel %R", name);
+    return NULL;
+}
+
+static PyObject *preload(PyObject *self, PyObject *positional, PyObject *keywords) {
+    static char *names[] = {"kernel", "device", NULL};
+    const char *kernel = NULL, *device = NULL;
+    precast_status status;
+    if (!PyArg_ParseTupleAndKeywords(positional, keywords, "|z$z:preload", names, &kernel, &device))
+        return NULL;
+    if (device && strcmp(device, "cpu"))
+        return PyErr_Format(PyExc_ValueError, "device is \"cpu\" or None, the current device; not \"%s\"", device);
+    Py_BEGIN_ALLOW_THREADS
+    status = precast_preload(((release_object *)self)->release, device ? PRECAST_CPU : NULL, kernel);
+    Py_END_ALLOW_THREADS
+    return finish(self, status);
+}
+
+static PyObject *unload(PyObject *self, PyObject *unused) {
+    precast_status status;
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    status = precast_unload(((release_object *)self)->release);
+    Py_END_ALLOW_THREADS
+    return finish(self, status);
+}
+
+static PyObject *selfcheck(PyObject *self, PyObject *unused) {
+    precast_status status;
+    (void)unused;
+    Py_BEGIN_ALLOW_THREADS
+    status = precast_selfcheck(((release_object *)self)->release);
+    Py_END_ALLOW_THREADS
+    return finish(self, status);
+}
+
+static PyObject *set_threads(PyObject *self, PyObject *count) {
+    long wanted = PyLong_AsLong(count);
+    if (PyErr_Occurred())
+        return NULL;
+    return finish(self, precast_set_threads(((release_object *)self)->release, (int)wanted));
+}
+
+static PyObject *check_signature(PyObject *self, PyObject *key) {
+    release_object *owner = (release_object *)self;
+    char *bytes = NULL;
+    Py_ssize_t size = 0;
+    if (PyBytes_AsStringAndSize(key, &bytes, &size))
+        return NULL;
+    if (size != 32)
+        return PyErr_Format(PyExc_ValueError, "an ed25519 public key has 32 bytes, not %zd", size);
+    return finish(self, precast_check_signature(precast_folder(owner->release), precast_index_of(owner->release),
+                                                (const unsigned char *)bytes));
+}
+
+static PyObject *describe(const precast_unit *unit) {
+    return Py_BuildValue("{s:s,s:s,s:s,s:O,s:O,s:i,s:i,s:L,s:L,s:i,s:i}", "unit", unit->unit, "kernel", unit->kernel,
+                         "target", unit->target, "fits", unit->fits ? Py_True : Py_False, "loaded",
+                         unit->loaded ? Py_True : Py_False, "warps", unit->warps, "ctas", unit->ctas, "image_bytes",
+                         (long long)unit->image_bytes, "shared_bytes", (long long)unit->shared_bytes, "registers",
+                         unit->registers, "spill_bytes", unit->spill_bytes);
+}
+
+static PyObject *query(PyObject *self, PyObject *unused) {
+    precast_release *release = ((release_object *)self)->release;
+    (void)unused;
+    size_t count = precast_index_of(release)->unit_count;
+    precast_unit *units = PyMem_Calloc(count + 1, sizeof *units);
+    PyObject *list = units ? PyList_New(0) : PyErr_NoMemory();
+    if (units)
+        precast_query(release, units, count);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *entry = describe(&units[i]);
+        if (!entry || PyList_Append(list, entry))
+            Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    PyMem_Free(units);
+    return list;
+}
+
+static PyObject *get_folder(PyObject *self, void *unused) {
+    (void)unused;
+    return PyUnicode_DecodeFSDefault(precast_folder(((release_object *)self)->release));
+}
+
+static PyObject *get_kernels(PyObject *self, void *unused) {
+    const precast_index *index = precast_index_of(((release_object *)self)->release);
+    PyObject *names = PyTuple_New(index->kernel_count);
+    (void)unused;
+    for (uint32_t i = 0; names && i < index->kernel_count; i++)
+        PyTuple_SetItem(names, i, interned(index, index->kernels[i].name));
+    return names;
+}
+
+static PyMethodDef methods[] = {
+    {"kernel", find_kernel, METH_O, "The kernel of this name."},
+    {"preload", (PyCFunction)(void (*)(void))preload, METH_VARARGS | METH_KEYWORDS,
+     "Loads the images of a kernel, or of all, for the current device or the CPU."},
+    {"unload", unload, METH_NOARGS, "Unloads every image; no launch may be running."},
+    {"query", query, METH_NOARGS, "All units as dicts."},
+    {"selfcheck", selfcheck, METH_NOARGS, "Compares every pack and image with its digest."},
+    {"set_threads", set_threads, METH_O, "Threads that CPU launches use; 0: as many as the process may run on."},
+    {"set_allocator", set_allocator, METH_O, "A function (bytes, alignment, stream, device) for scratch, or None."},
+    {"set_buffer_reader", set_buffer_reader, METH_O, "Who gets the device buffers of passes after a launch, or None."},
+    {"check_signature", check_signature, METH_O, "Raises unless the manifest is signed by this ed25519 public key."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef fields[] = {
+    {"folder", get_folder, NULL, "Where the release lies.", NULL},
+    {"kernels", get_kernels, NULL, "Names of the kernels.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_dealloc, release_dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, fields},
+    {Py_tp_doc, "An open release."}, {0, NULL},
+};
+
+PyType_Spec release_spec = {"_launch.Release", sizeof(release_object), 0,
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
