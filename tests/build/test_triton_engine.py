@@ -279,21 +279,36 @@ BK = 64
 """
 
 
+def specialized_job(place: Path) -> Job:
+    [job] = make_project(place, SPECIALIZED, ARGUMENTS)
+    half = [
+        dataclasses.replace(each, type="*fp16", divisibility=16) if each.name == "x" else each
+        for each in job.unit.arguments
+    ]
+    unit = dataclasses.replace(job.unit, target=Target("cuda", "90"), arguments=tuple(half))
+    return dataclasses.replace(job, unit=unit)
+
+
 def test_specialised_kernels_are_the_same_whatever_the_process_did_before(tmp_path):
     """Triton alone makes two different images of this kernel, about evenly."""
     digests = set()
     for attempt in range(3):
         place = tmp_path / ("place" * (attempt + 1))
-        [job] = make_project(place, SPECIALIZED, ARGUMENTS)
-        unit = dataclasses.replace(
-            job.unit,
-            target=Target("cuda", "90"),
-            arguments=tuple(
-                dataclasses.replace(each, type="*fp16", divisibility=16) if each.name == "x" else each
-                for each in job.unit.arguments
-            ),
-        )
-        result = build([dataclasses.replace(job, unit=unit)])[str(unit)]
+        job = specialized_job(place)
+        result = build([job])[str(job.unit)]
         assert result.facts.reproducible and result.warnings == ()
         digests.add(result.image_digest)
     assert len(digests) == 1
+
+
+def test_where_addresses_cannot_be_fixed_the_unit_says_so(tmp_path):
+    job = specialized_job(tmp_path)
+    refused = (("PRECAST_FIXED_ADDRESSES", "1"),)  # as if the system had refused once already
+    job = dataclasses.replace(job, settings=dataclasses.replace(job.settings, environment=refused))
+    result = build([job])[str(job.unit)]
+    assert not result.facts.reproducible
+    assert result.warnings == (
+        "this machine refuses to switch off address randomisation: the image may differ in another build",
+    )
+    again = build([job])[str(job.unit)]
+    assert all(each.reused for each in again.stages) and not again.facts.reproducible
