@@ -1,7 +1,7 @@
 """From a spec to its units: matrix, exclude, configs, sections, specialisation, constants, absent arguments."""
 
 import pytest
-from small_projects import KERNEL, SETTINGS, SPEC, make_project, plan
+from small_projects import KERNEL, SETTINGS, SPEC, error_text, make_project, plan
 
 from precast.spec.arguments import hint_variants
 from precast.spec.model import Argument, ArgumentSpec, Hint
@@ -178,3 +178,31 @@ def test_hints_are_the_most_specific_first():
     assert hint_variants(specs)[0] == (Hint("a", 1), Hint("b", 1))
     assert hint_variants(specs)[-1] == ()
     assert len(hint_variants(specs)) == 9
+
+
+@pytest.mark.parametrize(
+    ("spec", "kernel", "message"),
+    [
+        (
+            SPEC + '[kernel.scale.constants]\nEVEN = "{WIDE}"\n[kernel.scale.target."hip:*"]\nWIDE = [1]\n',
+            KERNEL.replace("EVEN", "WIDE: tl.constexpr = 1, EVEN"),
+            "kernels/scale.toml:1:9: error: axis `WIDE` has no value on cuda:90",
+        ),
+        (
+            SPEC.replace("BLOCK = [128]\n", "").replace(
+                "grid =", "configs = [{ BLOCK = 1 }, { num_warps = 2 }]\ngrid ="
+            ),
+            KERNEL,
+            "kernels/scale.toml:12:15: error: constexpr `BLOCK` of `scale_kernel` has no value",
+        ),
+        (
+            SPEC + '[kernel.scale.constants]\nEVEN = "tl.{BLOCK}"\n',
+            KERNEL,
+            "kernels/scale.toml:1:9: error: `tl.128` is not a Triton data type",
+        ),
+    ],
+)
+def test_values_that_are_missing_in_some_variant(tmp_path, spec, kernel, message):
+    make_project(tmp_path, {"kernels/scale.toml": spec, "kernels/scale.py": kernel})
+    lines = error_text(tmp_path, targets=("cuda:90",)).splitlines()
+    assert lines[0] == message

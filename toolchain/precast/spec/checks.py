@@ -59,7 +59,7 @@ def given_names(spec: KernelSpec, target: Target) -> set[str]:
     """The constexprs that have a value on a target."""
     sections = [section for section in spec.targets if target.matches(section.pattern)]
     axes = [*spec.axes, *(axis for section in sections for axis in section.axes)]
-    joint = {name for config in spec.configs for name, _ in config}
+    joint = set.intersection(*({name for name, _ in config} for config in spec.configs)) if spec.configs else set()
     return {axis.name for axis in axes} | joint | set(dict(spec.constants)) | set(dict(spec.defaults))
 
 

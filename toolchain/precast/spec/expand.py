@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from precast.errors import SpecError
+from precast.errors import Place, SpecError
 from precast.spec.arguments import hint_variants
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import (
@@ -96,24 +96,25 @@ class _Expansion:
                 self.spec.grid,
             )
 
-    def _fill(self, text: str) -> str:
+    def _fill(self, text: str, where: Place | None) -> str:
+        for name in AXIS_PLACE.findall(text):
+            if name not in self.values:
+                raise SpecError(f"axis `{name}` has no value on {self.target}", where)
         return AXIS_PLACE.sub(lambda found: _plain(self.values[found[1]]), text)
 
     def _type(self, argument: ArgumentSpec) -> ArgumentType:
+        text = self._fill(argument.type, argument.where)
         try:
-            kind = parse_type(self._fill(argument.type))
-        except KeyError as error:
-            message = f"axis {error} of argument `{argument.name}` has no value on {self.target}".replace("'", "`")
-            raise SpecError(message, argument.where) from None
+            kind = parse_type(text)
         except SpecError as error:
             raise SpecError(error.message, argument.where, error.hint) from None
         self._check_float8(argument, kind)
         return kind
 
     def _check_float8(self, argument: ArgumentSpec, kind: ArgumentType) -> None:
-        known = float8_types(self.target)
         for word in kind.elements():
-            if word.startswith("fp8") and word not in known:
+            if word.startswith("fp8") and word not in float8_types(self.target):
+                known = float8_types(self.target)
                 message = f"{self.target} has no type `{word}`, which argument `{argument.name}` needs"
                 hint = f'it has {", ".join(known)}; say others in [kernel.{self.spec.name}.target."{self.target}"]'
                 raise SpecError(message, argument.where, hint)
@@ -142,8 +143,14 @@ class _Expansion:
         value = constants[name]
         if not isinstance(value, str):
             return value
+        filled = self._fill(value, self.spec.where)
         whole = AXIS_PLACE.fullmatch(value)
-        return self.values[whole[1]] if whole else normalise_constant(self._fill(value))
+        if whole:
+            return self.values[whole[1]]
+        try:
+            return normalise_constant(filled)
+        except SpecError as error:
+            raise SpecError(error.message, self.spec.where, error.hint) from None
 
     def _unit_options(self) -> Options:
         """The options that the target's backend has; an option axis or config wins over a section."""

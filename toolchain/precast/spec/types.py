@@ -6,6 +6,7 @@ canonical spelling. `none` is the type of an argument that is absent (Python's `
 
 from __future__ import annotations
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -62,6 +63,7 @@ class ArgumentType:
         return () if self.kind == "none" else (self.element.lstrip("*k"),)
 
 
+@functools.lru_cache(maxsize=4096)  # a few texts, asked for again by every variant
 def parse_type(text: str) -> ArgumentType:
     """The type that `text` writes; `SpecError` without a place when there is no such type."""
     word = text.strip()
