@@ -222,6 +222,20 @@ def helper():
     assert str(caught.value.where).endswith("plugins/mine.py:14:1")
 
 
+def test_a_refusal_names_the_kernels_own_line(tree, pool):
+    tree.plugin("""
+class Refuse(Pass):
+    name, stage, at = "refuse", "ttgir", end()
+
+    def run(self, module, context):
+        context.refuse(next(op for op in walk(module) if op.name == "tt.store"), "no stores here")
+""")
+    tree.select('use = "refuse"\ntargets = "cuda:*"')
+    with pytest.raises(CompileError) as caught:
+        tree.compile(pool)
+    assert str(caught.value) == "kernels/scale.py:10:5: no stores here"
+
+
 def test_a_crash_of_a_pass_fails_that_unit_alone_with_the_ir_before_it(tree, pool):
     tree.plugin("""
 import os, signal
@@ -275,3 +289,69 @@ class Buffer(Pass):
     assert [(buffer.pass_name, buffer.bytes_per_program) for buffer in found.facts.buffers] == [("buffer", 64)]
     kinds = [parameter.kind for parameter in found.facts.parameters]
     assert kinds == ["argument", "argument", "argument", "buffer", "global_scratch", "profile_scratch"]
+
+
+COUNT_LOOPS = """
+@dataclass(frozen=True)
+class Seen:
+    dialects: tuple
+
+class Look(Pass):
+    name, stage, at = "look", "loops", end()
+
+    def run(self, module, context):
+        return Seen(tuple(sorted({op.name.partition(".")[0] for op in walk(module)})))
+"""
+
+
+@pytest.mark.parametrize(
+    "at, dialect", [("start", "tt"), ("end", "func"), ("before(lower-ttir)", "tt"), ("after(cpu.lower-ttir)", "func")]
+)
+def test_passes_stand_before_and_after_the_cpu_engines_loops(tree, pool, at, dialect):
+    tree.plugin(COUNT_LOOPS)
+    tree.select(f'use = "look"\nat = "{at}"\ntargets = "cpu:*"')
+    found = tree.compile(pool, target="cpu:x86-64-v3").result
+    assert found.passes[0].stage == "loops"
+    assert dialect in json.loads(found.findings[0].data)["dialects"]
+
+
+def test_a_pass_on_the_cpu_engines_loops_changes_the_image(tree, pool):
+    tree.plugin("""
+from mlir import ir
+
+class Double(Pass):
+    name, stage, at = "double", "loops", end()
+
+    def run(self, module, context):
+        for op in walk(module):
+            if op.name == "arith.addf":
+                op.operands[1] = op.operands[0]
+""")
+    plain = tree.compile(pool, target="cpu:x86-64-v3").result
+    tree.select('use = "double"\ntargets = "cpu:*"')
+    changed = tree.compile(pool, target="cpu:x86-64-v3").result
+    assert changed.image_digest != plain.image_digest
+
+
+def test_the_cpu_engines_own_steps_run_as_a_whole(tree, pool):
+    tree.plugin('drop = Drop("no-cse", "llir", "cpu.cse")\n')
+    tree.select('use = "no-cse"\ntargets = "cpu:*"')
+    with pytest.raises(CompileError, match="stage `llir` of cpu:x86-64-v3 cannot be edited"):
+        tree.compile(pool, target="cpu:x86-64-v3")
+
+
+def test_invalid_loops_name_the_pass(tree, pool):
+    tree.plugin("""
+class Bad(Pass):
+    name, stage, at = "bad", "loops", end()
+
+    def run(self, module, context):
+        for op in walk(module):
+            if op.name == "func.return":
+                op.erase()
+                return
+""")
+    tree.select('use = "bad"\ntargets = "cpu:*"')
+    with pytest.raises(CompileError, match="the IR it left is not valid") as caught:
+        tree.compile(pool, target="cpu:x86-64-v3")
+    assert (caught.value.pass_name, caught.value.stage) == ("bad", "loops")

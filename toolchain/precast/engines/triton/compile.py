@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from precast.engines.triton.facts import read_facts
 from precast.engines.triton.frontend import emit_source, find_place
 from precast.engines.triton.load import KernelLoader
 from precast.engines.triton.options import make_options
+from precast.engines.triton.python_steps import PassFailure
 from precast.engines.triton.session import PassSession, StageOutcome, UnitFacts, load_passes
 from precast.errors import Place, PrecastError
 from precast.job import Job
@@ -95,6 +96,10 @@ class TritonEngine:
         with capture_errors() as errors:
             try:
                 return self._run(job, stage, source, announce, locations=job.settings.line_info)
+            except PassFailure as failure:
+                if failure.where is None or failure.where.file == f"input.{input_stage(job.unit, stage)}":
+                    failure.where = self._find_refused_line(job, stage)
+                raise
             except (PrecastError, StageFailure, MemoryError, OSError):
                 raise
             except Exception as error:
@@ -185,6 +190,21 @@ class TritonEngine:
                 self._run(job, failed, output, _ignore, locations=True)
             except Exception as error:
                 return find_place(errors.read(), str(error), output, Path(job.project))
+        return None
+
+    def _find_refused_line(self, job: Job, failed: str) -> Place | None:
+        """The user's line that an outside pass refuses: `failed` once more, on text that says where it comes from."""
+        stages = job.unit.stages
+        try:
+            output = self.run_located(job, stages[: stages.index(failed)])
+            with v3_9.line_info():
+                self._run(job, failed, output, _ignore, locations=True)
+        except PassFailure as failure:
+            project = Path(job.project)
+            if failure.where and Path(failure.where.file).is_relative_to(project):
+                return replace(failure.where, file=str(Path(failure.where.file).relative_to(project)))
+        except Exception:
+            return None
         return None
 
     def run_located(self, job: Job, stages: Sequence[str]) -> StageOutput:
