@@ -74,6 +74,11 @@ class Reader:
     def peek(self, ahead: int = 1) -> str:
         return self.tokens[min(self.at + ahead, len(self.tokens) - 1)][1]
 
+    @property
+    def starts_line(self) -> bool:
+        """Whether the token stands first in its line: an op with neither operands nor types ended before it."""
+        return "\n" in self.text[self.tokens[self.at - 1][2] : self.tokens[self.at][2]]
+
     def fail(self, wanted: str) -> PassError:
         line = self.text.count("\n", 0, self.tokens[self.at][2]) + 1
         return PassError(f"TTIR text, line {line}: expected {wanted}, found `{self.token}`")

@@ -122,7 +122,7 @@ def _parse_bare(reader: Reader, operation: Op) -> list[Type]:
 
 def _parse_loose(reader: Reader, operation: Op) -> list[str]:
     words: list[str] = []
-    while reader.token not in (":", "loc", "}") or reader.kind == "string":
+    while not reader.starts_line and (reader.token not in (":", "loc", "}") or reader.kind == "string"):
         if reader.kind == "ssa":
             operation.operands.append(reader.parse_operand())
         elif reader.token == "{":
