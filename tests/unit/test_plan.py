@@ -43,8 +43,7 @@ def run_without_compilers(*words, cwd, **environment):
 
 def test_plan_needs_no_compiler(tmp_path):
     shutil.copytree(LOADING, tmp_path / "loading")
-    path = str(tmp_path / "loading" / "installed")
-    result = run_without_compilers("plan", "--json", cwd=tmp_path / "loading", PYTHONPATH=path)
+    result = run_without_compilers("plan", "--json", cwd=tmp_path / "loading")
     assert (result.returncode, result.stderr) == (0, "")
     units = json.loads(result.stdout)["units"]
     assert len(units) == 26
@@ -263,6 +262,21 @@ def test_installed_files_count_in_the_key_and_are_no_inputs(tmp_path, monkeypatc
         "<installed>/installed_ops/constants.py",
         "kernels/uses_installed.py",
     ]
+
+
+def test_python_path_of_the_environment_is_in_no_key(tmp_path):
+    shutil.copytree(LOADING, tmp_path / "loading")
+    path = str(tmp_path / "loading" / "installed")
+    words = ["-c", "from test_plan import *; print(keys(Path()))"]
+    outputs = set()
+    for folders in ([str(Path(__file__).parent)], [str(Path(__file__).parent), path]):
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+        done = subprocess.run(
+            [sys.executable, *words], cwd=tmp_path / "loading", env=environment, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        outputs.add(done.stdout)
+    assert len(outputs) == 1
 
 
 def test_a_file_in_a_package_by_its_path_and_by_its_name(tmp_path):

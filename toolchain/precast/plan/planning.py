@@ -234,9 +234,14 @@ def unit_folder(unit: Unit) -> str:
 
 
 def installed_folders(project: Path) -> tuple[Path, ...]:
-    """The interpreter's own folders of installed packages: its path without the standard library and where it runs."""
-    own = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
-    here = {Path(), Path.cwd(), project, project.resolve()}
+    """The interpreter's folders of installed packages, as workers see them.
+
+    Its path without the standard library, without `PYTHONPATH` (no worker has it: what a project needs stands in
+    `pythonpath`), and without the folder that the command runs in.
+    """
+    other = {Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    other |= {Path(each) for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each}
+    other |= {Path(), Path.cwd(), project, project.resolve()}
     folders = [Path(each) for each in sys.path if each]
-    kept = [each for each in folders if each.is_dir() and each not in own | here and each.name != "lib-dynload"]
+    kept = [each for each in folders if each.is_dir() and each not in other and each.name != "lib-dynload"]
     return tuple(dict.fromkeys(kept))
