@@ -60,6 +60,11 @@ def make_pack(session: Session, step: ImagesStep) -> None:
     session.record(step, {}, step.outputs)
 
 
+def write_listing(session: Session, step: ImagesStep, path: str) -> None:
+    """Names the step's images in a file, one a line, for a linker."""
+    write_file(session.folder / path, "".join(f"{image}\n" for image in step.inputs).encode())
+
+
 def make_launchers(session: Session, step: Step) -> None:
     """Writes header, launchers, runtime and package sources; files that are right already stay untouched."""
     from precast.launch.sources import find_extension, render_library  # Jinja2, which a fresh build never needs

@@ -142,10 +142,14 @@ def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
 
 
 def _declare_cpu_library(env: Any, session: Session, step: ImagesStep) -> None:
-    """Links the objects of one CPU level, in the order of the plan."""
+    """Links the objects of one CPU level, in the order of the plan; their names go through a file, for they may be
+    more than a command line holds."""
+    listing = f"{OBJECTS}/{step.target.folder}.txt"
+    write = StepAction("list", partial(making.write_listing, session, step, listing))
     flags = " ".join((*LINK_FLAGS, *_REPRODUCIBLE_LINK))
-    link = env.Action("${TEMPFILE('$SHLINK -o $TARGET " + flags + " $SOURCES -lm')}")
-    env.Command(f"#{step.outputs[0]}", [f"#{path}" for path in step.inputs], [link, _note(env, session, step, ())])
+    link = f"$SHLINK -o $TARGET {flags} @{listing} -lm"
+    sources = [f"#{path}" for path in step.inputs]
+    env.Command(f"#{step.outputs[0]}", sources, [write, link, _note(env, session, step, ())])
 
 
 def _declare_library(env: Any, session: Session) -> None:
