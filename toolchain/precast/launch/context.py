@@ -21,6 +21,7 @@ from precast.launch.formats import (
     Slot,
     interface_digest,
 )
+from precast.launch.formats.values import word_of
 from precast.spec.model import Constant, format_constant
 
 C_TYPES = {
@@ -192,7 +193,7 @@ def _field(axis: AxisInterface) -> FieldContext:
 def _words(prefix: str, axis: AxisInterface) -> list[WordContext]:
     if axis.kind != "word":
         return []
-    names = [re.sub(r"\W", "_", f"{prefix}{axis.name}_{format_constant(value)}").upper() for value in axis.values]
+    names = [re.sub(r"\W", "_", f"{prefix}{axis.name}_{word_of(value)}").upper() for value in axis.values]
     return [WordContext(name, number) for number, name in enumerate(names, 1)]
 
 

@@ -43,6 +43,7 @@ from precast.launch.formats.values import (
     KernelInterface,
     ReleaseIndex,
     SelectionRule,
+    word_of,
 )
 from precast.spec.model import Constant, Unit, format_constant
 from precast.target import Backend, Target
@@ -115,7 +116,7 @@ def _add_kernel(
     argument_rows, slot_rows = _argument_rows(tables, kernel)
     axis_rows = []
     for axis in kernel.axes:
-        values = [(axis_payload(axis, value), tables.text(format_constant(value)), 0) for value in axis.values]
+        values = [(axis_payload(axis, value), tables.text(word_of(value)), 0) for value in axis.values]
         axis_rows.append((tables.text(axis.name), AXIS_KINDS[axis.kind], *tables.span("axis_values", values)))
     number = len(tables.rows["kernels"])
     unit_rows = [_unit_row(tables, number, kernel, each, images[each.image]) for each in units]

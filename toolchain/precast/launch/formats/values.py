@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from precast.artifact import Facts
-from precast.spec.model import Constant, Unit
+from precast.spec.model import Constant, Unit, format_constant
 
 SCHEMA = 1  # layout of index.bin and of packs
 LAUNCH_ABI = 1  # calls between generated code, runtime and CPU units
@@ -22,6 +22,11 @@ TYPE_CODES = {
 }  # fmt: skip
 POINTER = 0x80  # added to the code of what it points to
 DESCRIPTOR = 0x40
+
+
+def word_of(value: Constant) -> str:
+    """An axis value as launchers know it: a string as it is, the rest as in a unit's name."""
+    return value if isinstance(value, str) else format_constant(value)
 
 
 @dataclass(frozen=True)
