@@ -251,6 +251,15 @@ kernels/scale.toml:12:1: error: unknown option `num_warp`
     ^~~~~~~~
 hint: did you mean `num_warps`?""",
     ),
+    "option with several values": (
+        "[kernel.scale.matrix]",
+        "[kernel.scale.options]\nnum_warps = [4, 8]\n[kernel.scale.matrix]",
+        """\
+kernels/scale.toml:12:13: error: option `num_warps` has one value
+    num_warps = [4, 8]
+                ^~~~~~
+hint: write several in `matrix`, where they are an axis""",
+    ),
     "option out of range": (
         "[kernel.scale.matrix]",
         "[kernel.scale.options]\nnum_warps = 3\n[kernel.scale.matrix]",

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from pathlib import Path
 
 from precast.plan import Plan, plan_project
@@ -63,7 +63,12 @@ def list_plan(plan: Plan) -> Iterator[str]:
             yield f"  {planned.unit}"
             yield from (f"    {path}" for path in planned.outputs)
     targets = {planned.unit.target for planned in plan.units}
-    yield f"{len(plan.units)} units of {len(plan.kernels)} kernels for {len(targets)} targets"
+    parts = (count(plan.units, "unit"), count(plan.kernels, "kernel"), count(targets, "target"))
+    yield "{} of {} for {}".format(*parts)
+
+
+def count(things: Sized, noun: str) -> str:
+    return f"{len(things)} {noun}" if len(things) == 1 else f"{len(things)} {noun}s"
 
 
 def describe_decorators(spec: KernelSpec) -> Iterator[str]:

@@ -34,6 +34,8 @@ def read_options(nodes: Mapping[str, Node], problems: Problems) -> Options:
     found = []
     for name, node in sorted(nodes.items()):
         with problems.collect():
+            if isinstance(node.value, list):
+                raise node.error(f"option `{name}` has one value", "write several in `matrix`, where they are an axis")
             value = node.constant()
             if value is not None:
                 found.append((name, value))

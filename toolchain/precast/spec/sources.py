@@ -7,7 +7,6 @@ the modules that it has read, for one plan.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from precast.errors import SpecError
@@ -20,15 +19,15 @@ from precast.spec.toml import Node
 FORMS = "write it as `file.py:function` or `package.module:function`"
 
 
-@dataclass(frozen=True)
 class SourceReader:
     """`folder` is the project's, `python_path` the folders of `pythonpath`, `installed` the interpreter's own."""
 
-    folder: Path
-    python_path: tuple[Path, ...]
-    installed: tuple[Path, ...] = ()
-    _syntax: dict[Path, ModuleSyntax] = field(default_factory=dict, repr=False, compare=False)
-    _modules: dict[str, ModuleFile] = field(default_factory=dict, repr=False, compare=False)
+    def __init__(self, folder: Path, python_path: tuple[Path, ...], installed: tuple[Path, ...] = ()) -> None:
+        self.folder = folder
+        self.python_path = python_path
+        self.installed = installed
+        self._syntax: dict[Path, ModuleSyntax] = {}
+        self._modules: dict[str, ModuleFile] = {}
 
     def read(self, node: Node, beside: Path) -> tuple[Source, Signature]:
         """The source that a spec's `source` key names; `beside` is the spec's folder. `SpecError` with the place."""
