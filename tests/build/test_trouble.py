@@ -31,6 +31,25 @@ def make_tree(folder, kernels=3, orders=None):
     return tree
 
 
+@pytest.fixture(scope="module")
+def primer(tmp_path_factory):
+    tree = make_tree(tmp_path_factory.mktemp("primer") / "p", kernels=1)
+    assert tree.build().code == 0
+    return tree
+
+
+@pytest.fixture
+def make(primer, tmp_path):
+    """Makes such a project, with the library's C compiled already."""
+
+    def make_primed(name="p", **settings):
+        tree = make_tree(tmp_path / name, **settings)
+        tree.prime(primer)
+        return tree
+
+    return make_primed
+
+
 def start(tree, *words):
     command = [sys.executable, "-m", "precast", "build", "--json", "--project", str(tree.folder), *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -47,8 +66,8 @@ def drafts(tree):
     return [path for path in tree.folder.rglob(".*") if path.name.endswith(".tmp") or path.name.startswith(".draft")]
 
 
-def test_failed_unit_leaves_nothing_and_hides_no_other(tmp_path):
-    tree = make_tree(tmp_path / "p", orders={1: "fail ttgir"})
+def test_failed_unit_leaves_nothing_and_hides_no_other(make):
+    tree = make(orders={1: "fail ttgir"})
     build = tree.build("-k", "-j2")
     assert build.code == 1
     assert build.summary == {"event": "summary", "built": 2, "reused": 0, "failed": 1, "units": 3, "release": ""}
@@ -60,8 +79,8 @@ def test_failed_unit_leaves_nothing_and_hides_no_other(tmp_path):
     assert mended.compiled == ["k1:dtype=fp32,BLOCK=128@cuda:90"] and find_faults(mended.release) == []
 
 
-def test_failure_of_a_unit_that_was_good_removes_its_old_image(tmp_path):
-    tree = make_tree(tmp_path / "p")
+def test_failure_of_a_unit_that_was_good_removes_its_old_image(make):
+    tree = make()
     before = tree.build()
     tree.edit("kernels/k1.py", "import triton\n", "# stand-in: fail cubin\nimport triton\n")
     build = tree.build("-k")
@@ -73,15 +92,15 @@ def test_failure_of_a_unit_that_was_good_removes_its_old_image(tmp_path):
     assert tree.build().release == before.release
 
 
-def test_scons_prints_a_failure_once_and_exits_with_2(tmp_path):
-    tree = make_tree(tmp_path / "p", kernels=1, orders={0: "fail llir"})
+def test_scons_prints_a_failure_once_and_exits_with_2(make):
+    tree = make(kernels=1, orders={0: "fail llir"})
     build = tree.scons()
     assert build.code == 2
     assert build.err.count("the stand-in refuses llir") == 1 and "Traceback" not in build.err
 
 
-def test_wrong_spec_stops_both_commands_before_anything_is_built(tmp_path):
-    tree = make_tree(tmp_path / "p", kernels=1)
+def test_wrong_spec_stops_both_commands_before_anything_is_built(make):
+    tree = make(kernels=1)
     tree.edit("kernels/k0.toml", "BLOCK", "BLOK")
     build, scons = tree.build(), tree.scons()
     assert (build.code, scons.code) == (1, 2)
@@ -89,15 +108,15 @@ def test_wrong_spec_stops_both_commands_before_anything_is_built(tmp_path):
     assert not (tree.folder / "build/units").exists()
 
 
-def test_crashed_worker_fails_its_unit_alone(tmp_path):
-    tree = make_tree(tmp_path / "p", orders={0: "crash llir"})
+def test_crashed_worker_fails_its_unit_alone(make):
+    tree = make(orders={0: "crash llir"})
     build = tree.build("-k")
     assert build.summary["built"] == 2 and build.summary["failed"] == 1
     assert "precast repro" in build.err
 
 
-def test_second_build_is_told_who_builds(tmp_path):
-    tree = make_tree(tmp_path / "p", kernels=1, orders={0: "sleep 3"})
+def test_second_build_is_told_who_builds(make):
+    tree = make(kernels=1, orders={0: "sleep 0.8"})
     with start(tree) as first:
         wait_for(first, "started")
         second = tree.build()
@@ -110,8 +129,8 @@ def test_second_build_is_told_who_builds(tmp_path):
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
-def test_next_build_goes_on_where_a_killed_one_ended(tmp_path, signal_number):
-    tree = make_tree(tmp_path / "p", kernels=6, orders={number: "sleep 0.05" for number in range(6)})
+def test_next_build_goes_on_where_a_killed_one_ended(make, signal_number):
+    tree = make(kernels=6, orders={number: "sleep 0.05" for number in range(6)})
     with start(tree, "-j1") as first:
         for _ in range(3):
             wait_for(first, "ended")
@@ -125,10 +144,10 @@ def test_next_build_goes_on_where_a_killed_one_ended(tmp_path, signal_number):
 
 
 @pytest.mark.all
-def test_killed_at_any_time_the_next_build_is_right(tmp_path):
-    good = make_tree(tmp_path / "good", kernels=4).build().release.name
+def test_killed_at_any_time_the_next_build_is_right(make):
+    good = make("good", kernels=4).build().release.name
     for turn in range(12):
-        tree = make_tree(tmp_path / f"p{turn}", kernels=4)
+        tree = make(f"p{turn}", kernels=4)
         with start(tree, "-j2") as first:
             time.sleep(0.3 + turn * 0.15)
             first.kill()
@@ -138,8 +157,8 @@ def test_killed_at_any_time_the_next_build_is_right(tmp_path):
         assert drafts(tree) == [] and tree.scons().steps == []
 
 
-def test_workers_are_gone_with_a_killed_build(tmp_path):
-    tree = make_tree(tmp_path / "p", kernels=1, orders={0: "hang llir"})
+def test_workers_are_gone_with_a_killed_build(make):
+    tree = make(kernels=1, orders={0: "hang llir"})
     with start(tree) as first:
         wait_for(first, "started")
         time.sleep(0.5)
@@ -167,8 +186,8 @@ def limited(tree, limit, *words):
 
 
 @pytest.mark.parametrize("limit", [0, 200, 3000, 30_000])
-def test_full_disk_is_told_and_the_next_build_goes_on(tmp_path, limit):
-    tree = make_tree(tmp_path / "p", kernels=2)
+def test_full_disk_is_told_and_the_next_build_goes_on(make, limit):
+    tree = make(kernels=2)
     code, told = limited(tree, limit)
     assert code == 1
     assert "Traceback" not in told
@@ -194,8 +213,8 @@ def can_mount():
 
 @pytest.mark.skipif(not can_mount(), reason="this machine does not let a user mount a folder read-only")
 @pytest.mark.parametrize("built", [False, True])
-def test_read_only_tree_is_told(tmp_path, built):
-    tree = make_tree(tmp_path / "p", kernels=1)
+def test_read_only_tree_is_told(make, built):
+    tree = make(kernels=1)
     if built:
         tree.build()
     command = ["unshare", "-rm", "sh", "-c", READ_ONLY, "sh", str(tree.folder), sys.executable, "-m"]
