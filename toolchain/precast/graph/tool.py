@@ -123,10 +123,15 @@ def declare_graph(env: Any, session: Session) -> Any:
     return release
 
 
+def _name(path: str) -> str:
+    """A file as SCons names it: what an installed package or a library brings lies outside of the project."""
+    return path if os.path.isabs(path) else f"#{path}"
+
+
 def _declare(env: Any, step: Step, make: Callable[[], object], sources: Iterable[str] | None = None) -> Any:
     nodes = env.Command(
         [f"#{path}" for path in step.outputs],
-        [f"#{path}" for path in (step.inputs if sources is None else sources)],
+        [_name(path) for path in (step.inputs if sources is None else sources)],
         StepAction(step.name, make),
     )
     env.Precious(nodes)  # replaced by rename, never removed first

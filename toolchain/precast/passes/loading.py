@@ -36,6 +36,9 @@ DEFINITION_VALUES = (NativePass, BuiltinPass, Replace, Drop, Override, HookFile,
 
 def load_definition(use: PassUse, project: Path) -> Any:
     """The definition that `use` names, with its options. `PluginError` when it is not what the plan saw."""
+    for package in {file.partition(":")[0] for file in use.files if ":" in file}:
+        if importlib.util.find_spec(package) is None:
+            raise PluginError(f"pass `{use.name}` needs the package `{package}`, which workers do not find")
     if use.files and digest_files(project, use.files) != use.digest:
         raise PluginError(f"the files of pass `{use.name}` changed during the build", hint="build again")
     module = _load_module(use.origin, str(project), use.digest)

@@ -74,7 +74,7 @@ def module_files(origin: str, project: Path) -> tuple[str, ...]:
 
 
 def _see(files: tuple[str, ...], project: Path) -> tuple[SeenFile, ...]:
-    paths = [_path_of(file, project) for file in files]
+    paths = [_path_of(file, project) for file in files if ":" not in file or _has_triton()]
     return tuple(SeenFile(path, digest_files(project, (path,))) for path in paths)
 
 
@@ -88,9 +88,8 @@ def describe(definition: Any, module_files: tuple[str, ...], project: Path) -> P
     """One plugin of the module; `PluginError` when it cannot be used."""
     name = plugin_name(definition)
     library, own = _own_files(definition, project)
-    if library:
-        passes = check_library(resolve_resource(library, project))
-        _check_native_name(definition, passes)
+    if library and _has_triton():
+        _check_native_name(definition, check_library(resolve_resource(library, project)))
     files = tuple(sorted({*module_files, *own}))
     anchor = definition.at
     stage = definition.stage
@@ -102,9 +101,9 @@ def describe(definition: Any, module_files: tuple[str, ...], project: Path) -> P
     return PluginRecord(name, definition.kind, stage, str(anchor), summary, options, files, digest, library)
 
 
-def _check_native_name(definition: Any, passes: tuple[str, ...] | None) -> None:
+def _check_native_name(definition: Any, passes: tuple[str, ...]) -> None:
     native: Any = definition.by if isinstance(definition, Replace) else definition
-    if passes is not None and native.name not in passes:
+    if native.name not in passes:
         file, held = Path(native.library.rpartition(":")[2]).name, ", ".join(passes) or "none"
         raise PrecastError(f"plugin library `{file}` holds no pass `{native.name}`: it holds {held}")
 
@@ -120,6 +119,8 @@ def _own_files(definition: Any, project: Path) -> tuple[str, tuple[str, ...]]:
     if isinstance(definition, Replace):
         return _own_files(definition.by, project)
     if isinstance(definition, NativePass):
+        if not _has_triton():  # nothing can be compiled here: the plan needs no more than the name
+            return definition.library, (definition.library,)
         library = name_resource(resolve_resource(definition.library, project), project)
         return library, (library,)
     if isinstance(definition, Override):
@@ -155,13 +156,12 @@ def _describe_option(definition: type, field: dataclasses.Field[Any], kind: Any)
     return OptionSchema(field.name, OPTION_TYPES[kind], field.default)
 
 
-def check_library(path: Path) -> tuple[str, ...] | None:
-    """Opens a native library in a process of its own: its passes, or `PrecastError` in one sentence.
+def _has_triton() -> bool:
+    return not isinstance(importlib.util.find_spec("triton"), _InertSpec)
 
-    None where Triton is not installed: there is nothing to check it against.
-    """
-    if isinstance(importlib.util.find_spec("triton"), _InertSpec):
-        return None
+
+def check_library(path: Path) -> tuple[str, ...]:
+    """Opens a native library in a process of its own: its passes, or `PrecastError` in one sentence."""
     command = [sys.executable, "-m", "precast.engines.triton.plugin_info", str(path)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
     try:
@@ -175,13 +175,25 @@ def check_library(path: Path) -> tuple[str, ...] | None:
     return tuple(json.loads(done.stdout)["passes"])
 
 
+class _InertType(type):
+    """A class that does nothing, and so does whatever is asked of it."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _InertType(name, (), {})
+
+    def __getitem__(cls, item: object) -> Any:
+        return cls
+
+
 class _Inert(ModuleType):
-    """Stands for a compiler package that is not installed: any name in it is a class that does nothing."""
+    """Stands for a compiler package that is not installed: any name in it is an inert class."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return type(name, (), {"__class_getitem__": classmethod(lambda cls, item: cls)})
+        return _InertType(name, (), {})
 
 
 class _InertSpec(importlib.machinery.ModuleSpec):
