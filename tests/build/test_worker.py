@@ -14,10 +14,12 @@ from test_triton_engine import KERNEL, make_project
 
 from precast.cli import main
 from precast.codec import from_json
+from precast.engines import StageFailure, StageOutput
 from precast.errors import CompileError, ToolError
 from precast.job import Job
 from precast.store import Store
 from precast.target import Target
+from precast.worker.fixed import run_fixed
 from precast.worker.memory import default_worker_count, resident_bytes
 from precast.worker.pool import WorkerPool
 
@@ -285,3 +287,22 @@ def test_worker_count_respects_memory(monkeypatch):
     monkeypatch.setattr("precast.worker.memory.available_bytes", lambda: 3 << 30)
     assert default_worker_count() == 4
     assert resident_bytes(os.getpid()) > 10 << 20
+
+
+@pytest.mark.parametrize(
+    ("order", "message"),
+    [
+        ("crash ttgir", "the compiler crashed (SIGABRT): LLVM ERROR: the stand-in was told to crash"),
+        ("fail ttgir", "the stand-in refuses ttgir"),
+    ],
+)
+def test_a_stage_in_its_own_process_fails_like_any_other(standin, order, message):
+    with pytest.raises(StageFailure) as caught:
+        run_fixed(standin(), "ttgir", StageOutput(f"# stand-in: {order}\n".encode()))
+    assert caught.value.message == message
+
+
+def test_a_worker_that_does_not_start_is_told(standin, monkeypatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    with WorkerPool(1) as pool, pytest.raises(ToolError, match="a worker does not start: it said nothing"):
+        pool.submit(standin()).result()

@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from precast.job import Job
-from precast.worker.messages import Event, Failure, Request, Step, make_error
+from precast.worker.failures import Failure, make_error
+from precast.worker.messages import Event, Request, Step
 from precast.worker.pool import lost_failure
 from precast.worker.process import WorkerLost, WorkerProcess
 from precast.worker.reproducer import read_reproducer
@@ -33,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     if printed.strip():
         print(printed.rstrip())
     if failure is not None:
-        raise make_error(request.job, step, failure, "")
+        raise make_error(request.job, step.stage, step.pass_name, failure, "")
     print(f"{request.job.unit}: {f'stage {request.stage}' if request.stage else 'every stage'} runs without failure")
     return 0
 

@@ -7,16 +7,15 @@ parent keeps: what a compiler prints, and its last words, are read there. Ends w
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 from precast.codec import from_json, to_json
-from precast.engines import Engine, StageFailure, StageOutput
-from precast.errors import PrecastError, ToolError
+from precast.engines import Engine, StageOutput
 from precast.job import Job
-from precast.worker.messages import Event, Failure, Request, Step
+from precast.worker.failures import describe_failure
+from precast.worker.messages import Event, Request, Step
 from precast.worker.walk import run_job
 
 Send = Callable[[Event], None]
@@ -60,22 +59,6 @@ class Worker:
             self._announce(Step(request.stage, name))
 
         engine.run_stage(request.job, request.stage, source, announce_pass)
-
-
-def describe_failure(error: Exception) -> Failure:
-    """What went wrong, as a value: the user's, the machine's, or ours with its traceback."""
-    if isinstance(error, StageFailure):
-        return Failure("compile", error.message, error.where, error.hint, error.pass_name)
-    if isinstance(error, ToolError):
-        return Failure("tool", error.message, error.where, error.hint)
-    if isinstance(error, PrecastError):
-        return Failure("compile", error.message, error.where, error.hint, getattr(error, "pass_name", ""))
-    if isinstance(error, OSError):
-        what = error.strerror or str(error)
-        return Failure("tool", f"{what}: {error.filename}" if error.filename else what)
-    if isinstance(error, MemoryError):
-        return Failure("compile", "the compiler ran out of memory")
-    return Failure("bug", "".join(traceback.format_exception(error)).strip())
 
 
 def serve(requests: BinaryIO, events: int) -> None:

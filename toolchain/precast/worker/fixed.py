@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -21,9 +22,11 @@ from pathlib import Path
 from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.codec import from_json, to_json
 from precast.engines import StageFailure, StageOutput
+from precast.engines.triton.capture import capture_errors, first_error
 from precast.job import Job
+from precast.worker.failures import Failure, describe_failure, raise_failure
 from precast.worker.lifeline import die_with_parent
-from precast.worker.messages import Failure, Request
+from precast.worker.messages import Request
 
 ADDR_NO_RANDOMIZE = 0x0040000
 QUERY = 0xFFFFFFFF
@@ -48,15 +51,20 @@ def run_fixed(job: Job, stage: str, source: StageOutput) -> tuple[StageOutput, b
         (folder / "source").write_bytes(source.data)
         (folder / "request.json").write_text(to_json(Request(job, stage, "source", source.carry)))
         command = [sys.executable, "-m", "precast.worker.fixed", str(os.getpid())]
-        finished = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, check=False)
-        if finished.returncode != 0 or not (folder / "answer.json").exists():
-            raise StageFailure(f"the process that this stage needs for itself ended with code {finished.returncode}")
+        with capture_errors() as errors:
+            finished = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, check=False)
+            if finished.returncode != 0:
+                raise StageFailure(_ending(finished.returncode, first_error(errors.read())))
         answer = from_json((folder / "answer.json").read_bytes(), _Answer)
         if answer.failure is not None:
-            failed = answer.failure
-            raise StageFailure(failed.message, failed.where, failed.hint, pass_name=failed.pass_name)
+            raise_failure(answer.failure)
         data = (folder / "output").read_bytes()
         return StageOutput(data, answer.carry, answer.passes, answer.findings, answer.buffers), answer.fixed
+
+
+def _ending(code: int, words: str) -> str:
+    how = f"crashed ({signal.Signals(-code).name})" if code < 0 else f"ended its process with code {code}"
+    return f"the compiler {how}" + (f": {words}" if words else "")
 
 
 def has_fixed_addresses() -> bool:
@@ -91,9 +99,8 @@ def answer_request() -> None:
         engine.stage_key(request.job, request.stage, source)
         with ThreadPoolExecutor(1) as thread:
             output = thread.submit(engine.run_stage, request.job, request.stage, source, ignore_passes).result()
-    except StageFailure as error:
-        failure = Failure("compile", error.message, error.where, error.hint, error.pass_name)
-        answer = _Answer(fixed, failure=failure)
+    except Exception as error:
+        answer = _Answer(fixed, failure=describe_failure(error))
     else:
         Path("output").write_bytes(output.data)
         answer = _Answer(fixed, output.carry, output.passes, output.findings, output.buffers)

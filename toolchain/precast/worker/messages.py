@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from precast.artifact import UnitResult
-from precast.errors import BugError, CompileError, Place, PrecastError, ToolError
 from precast.job import Job
+from precast.worker.failures import Failure
 
 
 @dataclass(frozen=True)
@@ -35,17 +35,6 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """Why a job failed, as the worker saw it. `kind`: `compile`, `tool`, or `bug` with our own traceback."""
-
-    kind: str
-    message: str
-    where: Place | None = None
-    hint: str | None = None
-    pass_name: str = ""
-
-
-@dataclass(frozen=True)
 class Event:
     """From a worker. `kind`: `ready`, `step`, `done` (a result, but for a single stage) or `failed`."""
 
@@ -53,20 +42,3 @@ class Event:
     step: Step | None = None
     result: UnitResult | None = None
     failure: Failure | None = None
-
-
-def make_error(job: Job, step: Step, failure: Failure, reproducer: str) -> PrecastError | BugError:
-    """The exception that ends a job's future."""
-    if failure.kind == "bug":
-        return BugError(f"{job.unit}, stage {step.stage or 'front end'}: {failure.message}")
-    if failure.kind == "tool":
-        return ToolError(failure.message, failure.where, failure.hint)
-    return CompileError(
-        failure.message,
-        failure.where,
-        failure.hint,
-        unit=str(job.unit),
-        stage=step.stage,
-        pass_name=failure.pass_name or step.pass_name,
-        reproducer=reproducer,
-    )

@@ -19,8 +19,9 @@ from precast.engines.triton.capture import first_error
 from precast.errors import PrecastError
 from precast.job import Job
 from precast.passes.selection import plugin_set
+from precast.worker.failures import Failure, make_error
 from precast.worker.memory import default_worker_count
-from precast.worker.messages import Event, Failure, Request, Step, make_error
+from precast.worker.messages import Event, Request, Step
 from precast.worker.process import WorkerLost, WorkerProcess
 from precast.worker.reproducer import write_reproducer
 
@@ -193,7 +194,7 @@ class _Seat:
         reproducer = ""
         if failure.kind == "compile" and (step.stage or lost) and not self._pool.cancelled:
             reproducer = write_reproducer(self._pool.reproducer_folder(job), job, step, failure.message)
-        return make_error(job, step, failure, reproducer)
+        return make_error(job, step.stage, step.pass_name, failure, reproducer)
 
 
 def lost_failure(lost: WorkerLost) -> Failure:
