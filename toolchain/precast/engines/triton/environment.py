@@ -16,7 +16,6 @@ FIXED = {
     "TRITON_DUMP_PTXAS_LOG": "1",  # the cubin stage then prints registers and spills
     "TRITON_CACHE_DIR": "/nonexistent/triton-cache",  # the store is the only cache
     "PYTHONHASHSEED": "0",
-    "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONSAFEPATH": "1",
     "LC_ALL": "C.UTF-8",
 }

@@ -102,6 +102,7 @@ class ImportSession:
         self._path = list(sys.path)
         self._finders = (ProjectFinder(self.roots), LastFinder(self.roots, self.seal, outermost))
         sys.path[:0] = self.roots  # for code that reads it
+        self._writes_bytecode, sys.dont_write_bytecode = not sys.dont_write_bytecode, True
         sys.meta_path.insert(_place_before_path_finder(), self._finders[0])
         sys.meta_path.append(self._finders[1])
 
@@ -133,6 +134,7 @@ class ImportSession:
                 del sys.modules[name]
         sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in self._finders]
         sys.path[:] = self._path
+        sys.dont_write_bytecode = not self._writes_bytecode
         linecache.clearcache()
 
 
