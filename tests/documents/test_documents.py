@@ -73,7 +73,7 @@ def page_parameter(page: Path) -> object:
     return pytest.param(page, id=page.name, marks=() if page.name in FIRST_TIER else pytest.mark.all)
 
 
-@pytest.mark.parametrize("page", map(page_parameter, PAGES))
+@pytest.mark.parametrize("page", [page_parameter(page) for page in PAGES])
 def test_commands_of_the_page_run(page: Path, tmp_path: Path) -> None:
     commands = sum(len(list(find_commands(body))) for language, _, body in find_fences(page) if language == "console")
     assert run_page(page, tmp_path) == commands
