@@ -74,6 +74,7 @@ def one(x):
 def test_images_are_those_of_triton_compile(tmp_path):
     jobs = loading_jobs(tmp_path)
     assert len(jobs) == 27
+    jobs += first_of_each_kernel(plan_jobs(ROOT, tmp_path, ["cuda:90"], ["gluon_transpose", "cluster_sum"]))
     ours = {unit: result.image_digest for unit, result in build(jobs).items()}
     assert ours == compile_with_triton(jobs, tmp_path / "reference")
 
@@ -83,7 +84,9 @@ def test_images_are_those_of_triton_compile(tmp_path):
 def test_images_of_this_projects_kernels_are_those_of_triton_compile(tmp_path, target):
     jobs = first_of_each_kernel(plan_jobs(ROOT, tmp_path, [target]))
     # Which of two images Triton makes of a specialised kernel is luck on sm_90; with us it is always the same one.
-    jobs = [job for job in jobs if (job.unit.kernel, target) != ("matmul_specialized", "cuda:90")]
+    # And on sm_75 ptxas refuses what Triton writes for conversions to fp8.
+    left_out = {("matmul_specialized", "cuda:90"), ("quantize_fp8", "cuda:75")}
+    jobs = [job for job in jobs if (job.unit.kernel, target) not in left_out]
     ours = {unit: result.image_digest for unit, result in build(jobs).items()}
     assert ours == compile_with_triton(jobs, tmp_path / "reference")
 
