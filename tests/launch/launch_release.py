@@ -17,6 +17,7 @@ from pathlib import Path
 
 from precast.artifact import DeviceBuffer, Facts, Parameter, TensorDescriptor
 from precast.launch.formats import (
+    LAUNCH_ABI,
     Condition,
     ImagePlace,
     IndexedUnit,
@@ -24,6 +25,7 @@ from precast.launch.formats import (
     ReleaseIndex,
     SelectionRule,
     describe_interface,
+    interface_digest,
     read_pack,
     write_index,
     write_pack,
@@ -36,6 +38,7 @@ from precast.launch.sources import (
     library_sources,
     render_library,
 )
+from precast.release.manifest import MANIFEST, Manifest, ManifestFile, ManifestUnit
 from precast.spec.model import Argument, Hint, Source, Unit, Variant
 from precast.target import Target
 
@@ -195,7 +198,23 @@ def build_release(folder: Path, units: Sequence[TestUnit] | None = None, *, flag
     compile_library(folder, name, library_sources(interface), flags)
     if not flags:
         shutil.copy(find_extension(), folder / f"python/{name}/_launch.abi3.so")
+    write_manifest(folder, index)
     return folder
+
+
+def write_manifest(folder: Path, index: ReleaseIndex) -> None:
+    """The manifest of what lies in `folder`."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    units = [
+        ManifestUnit(str(each.unit), each.unit.kernel, str(each.unit.target), each.unit.source.text, each.image.file,
+                     each.image.offset, each.image.size, each.image.digest, each.facts)
+        for each in index.units
+    ]  # fmt: skip
+    files = [ManifestFile(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in contents.items()]
+    digest = interface_digest(index.interface)
+    manifest = Manifest(index.interface.name, "1.2.3", LAUNCH_ABI, digest, tuple(units), tuple(files))
+    (folder / MANIFEST).write_bytes(manifest.data)
 
 
 def compile_library(folder: Path, name: str, sources: Sequence[str], flags: Sequence[str] = ()) -> Path:

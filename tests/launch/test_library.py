@@ -1,0 +1,275 @@
+"""The library as C and C++ programs use it: headers, CMake, pkg-config, its sources, two releases at once, trust."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+from launch_release import HERE, WARNINGS, build_release, run, scale_units, write
+
+import precast.launch.context
+import precast.launch.formats.index
+import precast.launch.formats.interface
+from precast.launch import _launch, sources
+from precast.launch.formats import describe_interface
+from precast.release.sign import make_keys, sign_release
+from precast.release.verify import find_faults
+
+PROJECT = HERE / "cmake_project"
+
+
+@pytest.mark.parametrize("language", [["-x", "c", "-std=c99"], ["-x", "c++", "-std=c++17"]])
+def test_header_compiles_alone(release: Path, tmp_path: Path, language: list[str]):
+    (tmp_path / "use.c").write_text('#include "small.h"\n')
+    run(["cc", *language, "-pedantic", "-Wall", "-Wextra", *WARNINGS, f"-I{release}/include", "-fsyntax-only", "use.c"],
+        tmp_path)  # fmt: skip
+
+
+def test_cmake_project_finds_the_release(release: Path, tmp_path: Path):
+    run(["cmake", "-S", str(PROJECT), "-B", str(tmp_path), f"-DCMAKE_PREFIX_PATH={release}"])
+    run(["cmake", "--build", str(tmp_path)])
+    assert run([str(tmp_path / "example_c")]) == "252\n"
+    assert run([str(tmp_path / "example_cxx")]) == "252\n"
+
+
+def test_pkg_config_finds_the_release(release: Path, tmp_path: Path):
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(release / "lib/pkgconfig")}
+    flags = run(["pkg-config", "--cflags", "--libs", "small"], env=environment).split()
+    run(["cc", "-std=c99", str(PROJECT / "main.c"), "-o", "example", *flags, f"-Wl,-rpath,{release}/lib"], tmp_path)
+    assert run([str(tmp_path / "example")]) == "252\n"
+
+
+def test_sources_of_a_release_build_on_their_own(release: Path, tmp_path: Path):
+    run(["cmake", "-S", str(release / "src"), "-B", str(tmp_path)])
+    run(["cmake", "--build", str(tmp_path), "-j2"])
+    names = run(["nm", "-D", "--defined-only", str(tmp_path / "libsmall.so")]).split("\n")
+    assert any(name.endswith(" small_scale") for name in names) and not any(" precast_" in name for name in names)
+
+
+@pytest.fixture(scope="module")
+def other_abi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release of the next launch ABI, as a later Precast would make it."""
+    folder = tmp_path_factory.mktemp("other")
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (precast.launch.formats.index, precast.launch.formats.interface, precast.launch.context):
+            patch.setattr(module, "LAUNCH_ABI", 2)
+        runtime = folder / "runtime"
+        shutil.copytree(sources.RUNTIME, runtime)
+        header = (runtime / "precast.h").read_text()
+        (runtime / "precast.h").write_text(header.replace("PRECAST_LAUNCH_ABI 1", "PRECAST_LAUNCH_ABI 2"))
+        patch.setattr(sources, "RUNTIME", runtime)
+        return build_release(folder / "release", list(scale_units()), name="other", selection=())
+
+
+def test_two_launch_abis_in_one_process(release: Path, other_abi: Path, tmp_path: Path):
+    program = tmp_path / "two"
+    run(["cc", "-std=c11", "-D_GNU_SOURCE", f"-I{release}/include", str(HERE / "two_libraries.c"), "-o", str(program),
+         "-ldl"])  # fmt: skip
+    assert run([str(program), str(release), str(other_abi)]) == (
+        "10 30\n"
+        "2 /index.bin has launch ABI 2, this library has launch ABI 1\n"
+        "2 /index.bin has launch ABI 1, this library has launch ABI 2\n"
+    )
+
+
+def refusal(folder: Path, **options: object) -> tuple[int, str]:
+    with pytest.raises(_launch.LaunchError) as caught:
+        _launch.open(str(folder), **options).selfcheck()
+    return caught.value.status, str(caught.value).replace(f"{folder}/", "")
+
+
+def copy_of(release: Path, folder: Path) -> Path:
+    return Path(shutil.copytree(release, folder / "copy"))
+
+
+def change(path: Path, place: int, data: bytes) -> None:
+    content = bytearray(path.read_bytes())
+    content[place : place + len(data)] = data
+    path.write_bytes(content)
+
+
+def test_mismatches_are_refused_in_one_sentence(release: Path, tmp_path: Path):
+    index, pack = copy_of(release, tmp_path) / "index.bin", tmp_path / "copy/targets/cuda-90/scale.pack"
+    whole, packed = index.read_bytes(), pack.read_bytes()
+    digest = whole[24:56].hex()
+    cases = [
+        (lambda: change(index, 8, b"\2"), (2, "index.bin has schema 2, this library reads schema 1")),
+        (lambda: change(index, 12, b"\2"), (2, "index.bin has launch ABI 2, this library has launch ABI 1")),
+        (lambda: change(index, 0, b"X"), (3, "index.bin is not the index of a release")),
+        (lambda: change(index, 300, bytes([whole[300] ^ 1])), (3, "index.bin does not match its own digest")),
+        (lambda: index.write_bytes(whole[:-8]),
+         (3, f"index.bin is {len(whole) - 8} bytes long, its header says {len(whole)}")),
+        (lambda: index.write_bytes(b""), (3, "index.bin is empty or not a file")),
+        (index.unlink, (1, "cannot open index.bin: No such file or directory")),
+        (lambda: pack.write_bytes(packed[:-1]),
+         (3, f"targets/cuda-90/scale.pack is {len(packed) - 1} bytes long, index.bin says {len(packed)}")),
+        (pack.unlink, (1, "cannot open targets/cuda-90/scale.pack: No such file or directory")),
+    ]  # fmt: skip
+    for damage, expected in cases:
+        damage()
+        assert refusal(tmp_path / "copy") == expected
+        index.write_bytes(whole)
+        pack.write_bytes(packed)
+    assert refusal(tmp_path / "copy", interface="0" * 64) == (
+        2, f"index.bin has interface {digest[:12]}, the launchers were generated for interface 000000000000",
+    )  # fmt: skip
+
+
+def test_damaged_image_is_refused_at_its_first_use(release: Path, tmp_path: Path):
+    folder = copy_of(release, tmp_path)
+    library = folder / "lib/libsmall.cpu-x86-64-v3.so"
+    change(library, library.stat().st_size // 2, bytes([library.read_bytes()[library.stat().st_size // 2] ^ 4]))
+    opened = _launch.open(str(folder))
+    opened.kernel("nothing")(5, MODE="fast", SIZE=1)
+    with pytest.raises(_launch.LaunchError) as caught:
+        opened.kernel("scale")(0, 0, 1, 64, dtype="fp32", BLOCK=64)
+    assert caught.value.status == 3
+    assert str(caught.value).startswith("what is in lib/libsmall.cpu-x86-64-v3.so has digest ")
+
+
+def flip_bits(release: Path, folder: Path, count: int) -> None:
+    """Flips one bit anywhere, `count` times; each is refused by the loader where it reads the file, or by verify.
+
+    Files that the loader reads get nine in ten: it is quicker to ask.
+    """
+    copy = copy_of(release, folder)
+    assert find_faults(copy) == []
+    files = [path for path in sorted(copy.rglob("*")) if path.is_file() and path.stat().st_size]
+    loaded = {copy / "index.bin", *(copy / "targets").rglob("*.pack"), *copy.glob("lib/libsmall.cpu-*.so")}
+    generator = random.Random(count)
+    for _ in range(count):
+        path = generator.choice(sorted(loaded) if generator.random() < 0.9 else files)
+        place, bit = generator.randrange(path.stat().st_size), 1 << generator.randrange(8)
+        with path.open("r+b") as file:
+            file.seek(place)
+            before = file.read(1)
+            file.seek(place)
+            file.write(bytes([before[0] ^ bit]))
+        if path in loaded:
+            refusal(copy)
+        else:
+            assert find_faults(copy), f"bit {bit} of byte {place} of {path} went unnoticed"
+        with path.open("r+b") as file:
+            file.seek(place)
+            file.write(before)
+    assert find_faults(copy) == []
+
+
+def test_flipped_bits_are_refused(release: Path, tmp_path: Path):
+    flip_bits(release, tmp_path, 500)
+
+
+@pytest.mark.soak
+def test_ten_thousand_flipped_bits_are_refused(release: Path, tmp_path: Path):
+    flip_bits(release, tmp_path, 10_000)
+
+
+def raw_key(path: Path) -> bytes:
+    return load_pem_public_key(path.read_bytes()).public_bytes(Encoding.Raw, PublicFormat.Raw)
+
+
+def test_signature_is_required_and_checked(release: Path, tmp_path: Path):
+    folder, keys, others = copy_of(release, tmp_path), tmp_path / "keys", tmp_path / "others"
+    keys.mkdir(), others.mkdir()
+    secret, public = make_keys(keys)
+    _, other = make_keys(others)
+    assert refusal(folder, public_key=raw_key(public)) == (
+        4, f"a signature is required, and {folder} is not signed",
+    )  # fmt: skip
+    sign_release(folder, secret)
+    opened = _launch.open(str(folder), public_key=raw_key(public))
+    opened.check_signature(raw_key(public))
+    assert refusal(folder, public_key=raw_key(other)) == (4, "manifest.json is not signed by the key that is required")
+    index = folder / "index.bin"
+    shutil.copy(build_other_index(folder, tmp_path), index)
+    assert refusal(folder, public_key=raw_key(public)) == (
+        4, "index.bin is not the one that the signed manifest.json names",
+    )  # fmt: skip
+
+
+def build_other_index(folder: Path, work: Path) -> Path:
+    """A good index that the manifest does not name."""
+    empty = precast.launch.formats.ReleaseIndex(describe_interface("small", []), (), ())
+    (work / "other.bin").write_bytes(precast.launch.formats.write_index(empty))
+    return work / "other.bin"
+
+
+def test_signature_that_cannot_be_checked_is_a_refusal(release: Path, tmp_path: Path):
+    """With no libcrypto to be found, a required signature refuses the release."""
+    folder = copy_of(release, tmp_path)
+    (folder / "manifest.json.sig").write_text("00" * 64 + "\n")
+    for name in ("libcrypto.so.3", "libcrypto.so.1.1", "libcrypto.so"):
+        write(tmp_path / "nothing" / name, b"not a library")
+    code = (
+        f"import sys; sys.path.insert(0, {str(folder / 'python/small')!r}); import _launch\n"
+        f"try: _launch.open({str(folder)!r}, public_key=bytes(32))\n"
+        "except _launch.LaunchError as error: print(error.status, error)\n"
+    )
+    environment = {"LD_LIBRARY_PATH": str(tmp_path / "nothing")}
+    output = run([sys.executable, "-I", "-S", "-c", code], env=environment)
+    assert output == "4 a signature is required, and there is no libcrypto to check it with\n"
+
+
+def test_release_may_move_and_be_read_only(release: Path, tmp_path: Path):
+    folder = copy_of(release, tmp_path)
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(path.stat().st_mode & ~0o222)
+    code = (
+        f"import array, sys; sys.dont_write_bytecode = True; sys.path.insert(0, {str(folder / 'python')!r})\n"
+        "import small\n"
+        "x = array.array('f', range(64)); place = x.buffer_info()[0]\n"
+        "small.scale(place, place, 2, 64, dtype='fp32', BLOCK=64); print(x[63])\n"
+    )
+    assert run([sys.executable, "-I", "-S", "-c", code], env={}) == "126.0\n"
+    for path in [folder, *folder.rglob("*")]:
+        path.chmod(path.stat().st_mode | 0o200)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        try:
+            os.link(source.resolve(), target)
+        except OSError:
+            shutil.copy(source, target)
+
+
+def fill_root(root: Path, release: Path) -> None:
+    """libc, Python with its own library, and a release: nothing else."""
+    python, library = Path(sys.executable).resolve(), Path(sysconfig.get_paths()["stdlib"])
+    objects = [python, *(release / "lib").glob("*.so"), *(library / "lib-dynload").glob("array.*.so")]
+    for item in objects:
+        for line in run(["ldd", str(item)]).splitlines():
+            found = [word for word in line.split() if word.startswith("/")]
+            for name in found:
+                link_or_copy(Path(name), root / name[1:])
+    link_or_copy(python, root / str(python)[1:])
+    skipped = {"test", "site-packages", "idlelib", "lib2to3", "ensurepip", "tkinter", "turtledemo", "__pycache__"}
+    for path in library.rglob("*"):
+        if path.is_file() and not skipped & set(path.relative_to(library).parts):
+            link_or_copy(path, root / str(path)[1:])
+    shutil.copytree(release, root / "release")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing the root folder is for the superuser")
+def test_release_runs_in_an_empty_root(release: Path, tmp_path: Path):
+    root = tmp_path / "root"
+    fill_root(root, release)
+    code = (
+        "import sys; sys.path.insert(0, '/release/python'); import array, small\n"
+        "x = array.array('f', range(64)); place = x.buffer_info()[0]\n"
+        "small.scale(place, place, 2, 64, dtype='fp32', BLOCK=64); print(x[63]); small.selfcheck()\n"
+    )
+    before = sorted((str(path), path.lstat().st_mtime_ns) for path in root.rglob("*"))
+    chroot = shutil.which("chroot") or "/usr/sbin/chroot"
+    command = [chroot, str(root), str(Path(sys.executable).resolve()), "-I", "-S", "-B", "-c", code]
+    result = subprocess.run(command, env={}, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (0, "126.0\n"), result.stderr
+    assert sorted((str(path), path.lstat().st_mtime_ns) for path in root.rglob("*")) == before
