@@ -10,10 +10,11 @@ import subprocess
 import tempfile
 
 import numpy as np
-from precast.engines import cpu
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
+
+from precast.engines import cpu
 
 os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 LEVEL = "x86-64-v3"
@@ -33,9 +34,7 @@ def make_ttir(function, signature, constants=(), hints=(), locations=False, **op
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    module = source.make_ir(
-        CUDA, parsed, backend.get_codegen_implementation(parsed), backend.get_module_map(), context
-    )
+    module = source.make_ir(CUDA, parsed, backend.get_codegen_implementation(parsed), backend.get_module_map(), context)
     module = backend.make_ttir(module, {}, parsed, 80)
     return str(module) if locations else module.str_nodebug()
 
@@ -101,7 +100,12 @@ def _build(function, signature, constants, hints, level, options):
 def build(function, signature, constants=None, hints=(), level=LEVEL, **options):
     """A kernel compiled and loaded; equal requests share one."""
     return _build(
-        function, tuple(signature.items()), tuple((constants or {}).items()), tuple(hints), level, tuple(options.items())
+        function,
+        tuple(signature.items()),
+        tuple((constants or {}).items()),
+        tuple(hints),
+        level,
+        tuple(options.items()),
     )
 
 

@@ -43,7 +43,13 @@ def same_address(first: Value, second: Value) -> bool:
 
 
 def _same_op(a: Op, b: Op) -> bool:
-    pure = a.name.startswith("arith.") or a.name in ("tt.addptr", "tt.splat", "tt.make_range", "tt.get_program_id", *MOVES)
+    pure = a.name.startswith("arith.") or a.name in (
+        "tt.addptr",
+        "tt.splat",
+        "tt.make_range",
+        "tt.get_program_id",
+        *MOVES,
+    )
     return pure and a.name == b.name and a.attributes == b.attributes and len(a.operands) == len(b.operands)
 
 

@@ -102,7 +102,9 @@ class Analysis:
                         self._visit_loads(operand, False, operation, found, set())
         return found
 
-    def _visit_loads(self, value: Value, moved: bool, store: Op, found: set[Value], seen: set[tuple[Value, bool]]) -> None:
+    def _visit_loads(
+        self, value: Value, moved: bool, store: Op, found: set[Value], seen: set[tuple[Value, bool]]
+    ) -> None:
         operation = value.definition
         if operation is None or (value, moved) in seen or not kinds.is_lazy(operation):
             return
@@ -139,7 +141,9 @@ class Analysis:
             lazy = operation is not None and kinds.is_lazy(operation) and value not in self.materialized
             self._costs[value] = 1.0
             if lazy and operation is not None:
-                self._costs[value] = kinds.own_cost(operation) + sum(self.cost(each) for each in operation.operands if each.type.is_tensor)
+                self._costs[value] = kinds.own_cost(operation) + sum(
+                    self.cost(each) for each in operation.operands if each.type.is_tensor
+                )
         return self._costs[value]
 
     def reads_memory(self, value: Value) -> bool:
@@ -196,7 +200,11 @@ class Analysis:
         if operation.name == "tt.load" and (value in self._forced or self._is_overwritten(operation, sinks)):
             return True
         cost = self.cost(value)
-        if self._is_deeper(value, sinks) and (operation.name == "tt.load" or cost > _WORTH_HOISTING) and self._computes(value):
+        if (
+            self._is_deeper(value, sinks)
+            and (operation.name == "tt.load" or cost > _WORTH_HOISTING)
+            and self._computes(value)
+        ):
             return True
         if cost >= _WORTH_ONE_PASS and self._is_repeated(value):
             return True
@@ -204,7 +212,9 @@ class Analysis:
 
     def _computes(self, value: Value) -> bool:
         """More than index arithmetic: floats, or memory."""
-        return any(op.name == "tt.load" or op.result.type.is_float for op in self.closure(value) if op.name != "arith.constant")
+        return any(
+            op.name == "tt.load" or op.result.type.is_float for op in self.closure(value) if op.name != "arith.constant"
+        )
 
     def _is_overwritten(self, load: Op, sinks: frozenset[Op]) -> bool:
         """Whether something may write memory between the load and one of its sinks."""

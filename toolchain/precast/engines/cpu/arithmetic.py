@@ -13,7 +13,7 @@ from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import ELEMENT_BITS, Op
 from precast.engines.cpu.machine import Machine
-from precast.engines.cpu.values import Affine, Form, Offsets, Plain, Prefix, Scalar, Vector, integer_bounds
+from precast.engines.cpu.values import Affine, Form, Offsets, Plain, Prefix, Scalar, Vector, memory_type
 
 # A constant stride beyond this is hashing, not indexing: it may wrap, so the form does not stay affine when extended.
 _LARGEST_STRIDE = 1 << 24
@@ -21,7 +21,16 @@ _INTEGER = ("andi", "ori", "xori", "minsi", "maxsi", "minui", "maxui")
 _FLOAT = (
     "addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "maximumf", "minimumf",
 )  # fmt: skip
-_MIRRORED = {"slt": "sgt", "sle": "sge", "ult": "ugt", "ule": "uge", "sgt": "slt", "sge": "sle", "ugt": "ult", "uge": "ule"}
+_MIRRORED = {
+    "slt": "sgt",
+    "sle": "sge",
+    "ult": "ugt",
+    "ule": "uge",
+    "sgt": "slt",
+    "sge": "sle",
+    "ugt": "ult",
+    "uge": "ule",
+}
 
 
 class Arithmetic:
@@ -269,7 +278,11 @@ class Arithmetic:
         """Offsets are in elements, so a pointer to another element size becomes a vector of pointers."""
         if isinstance(form, (Affine, Offsets)):
             if ELEMENT_BITS[form.pointee] // 8 == ELEMENT_BITS[pointee] // 8:
-                return Affine(form.base, form.stride, pointee) if isinstance(form, Affine) else Offsets(form.base, form.offsets, pointee)
+                return (
+                    Affine(form.base, form.stride, pointee)
+                    if isinstance(form, Affine)
+                    else Offsets(form.base, form.offsets, pointee)
+                )
             return self.b.vector(form, width)
         return form
 
@@ -292,7 +305,7 @@ class Arithmetic:
 
     def _add_uniform(self, pointer: Form, offset: Scalar, pointee: str) -> Form:
         if isinstance(pointer, Vector):
-            types = f"({pointer.type}, {offset.type}) -> {pointer.type}, {_memory(pointee)}"
+            types = f"({pointer.type}, {offset.type}) -> {pointer.type}, {memory_type(pointee)}"
             return self.b.like(pointer, f"llvm.getelementptr {pointer.name}[{offset.name}] : {types}")
         base = pointer if isinstance(pointer, Scalar) else pointer.base  # type: ignore[union-attr]  # no mask is a pointer
         moved = Scalar(self.b.offset(base.name, offset, pointee), "ptr")
@@ -313,7 +326,7 @@ class Arithmetic:
         if isinstance(pointer, Scalar):
             return Offsets(pointer, offsets, pointee)
         if isinstance(pointer, Vector):
-            types = f"({pointer.type}, {offsets.type}) -> {pointer.type}, {_memory(pointee)}"
+            types = f"({pointer.type}, {offsets.type}) -> {pointer.type}, {memory_type(pointee)}"
             return self.b.like(pointer, f"llvm.getelementptr {pointer.name}[{offsets.name}] : {types}")
         wide = self.b.resize(offsets, "i64")
         if isinstance(pointer, Affine):
@@ -331,18 +344,6 @@ class Arithmetic:
         kept = word in ("all", 0xFFFF)
         x = self.float_op("maximumf" if kept else "maxnumf", self.plain(forms[:2], width))
         return self.float_op("minimumf" if kept else "minnumf", self.plain([x, forms[2]], width))
-
-    def integer_bound(self, element: str, signed: bool) -> tuple[int, int]:
-        return integer_bounds(element, signed)
-
-    def same(self, operation: Op, forms: list[Form], width: int) -> Form:
-        return forms[0]
-
-
-def _memory(pointee: str) -> str:
-    from precast.engines.cpu.values import memory_type
-
-    return memory_type(pointee)
 
 
 _SPECIAL: dict[str, Callable[[Arithmetic, Op, list[Form], int], Form | list[Form]]] = {

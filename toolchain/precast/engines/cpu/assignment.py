@@ -1,4 +1,4 @@
-"""Parallel assignment of tensors to buffers. In: (value, buffer) pairs. Out: the loops, none reading what is overwritten.
+"""Parallel assignment of tensors. In: (value, buffer) pairs. Out: the loops, none reading what is overwritten.
 
 Pairs of one shape share a nest. Where a buffer is still read by a later pair, or at another place of its own nest, the
 value goes through a buffer of its own.

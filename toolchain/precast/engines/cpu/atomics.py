@@ -101,7 +101,9 @@ def _read_modify_write(kernel: Kernel, operation: Op, pointer: Scalar, value: Sc
     if kind == "fadd" and element not in ("f32", "f64"):
         return _add_small_float(kernel, pointer, value)
     kind_text = _KINDS[kind]
-    return b.scalar(f"llvm.atomicrmw {kind_text} {pointer.name}, {value.name} seq_cst : !llvm.ptr, {value.type}", element)
+    return b.scalar(
+        f"llvm.atomicrmw {kind_text} {pointer.name}, {value.name} seq_cst : !llvm.ptr, {value.type}", element
+    )
 
 
 def _add_small_float(kernel: Kernel, pointer: Scalar, value: Scalar) -> Scalar:

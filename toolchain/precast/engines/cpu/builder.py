@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from precast.engines.cpu.ir import ELEMENT_BITS
-from precast.engines.cpu.values import Affine, Form, Offsets, Plain, Prefix, Scalar, Vector, memory_type, register_type
+from precast.engines.cpu.values import Form, Offsets, Plain, Prefix, Scalar, Vector, memory_type, register_type
 
 Body = Callable[[Scalar, list[Plain]], Sequence[Plain]]
 _FOLDED: dict[str, Callable[[int, int], int]] = {
@@ -113,10 +113,8 @@ class Builder:
 
     def zero(self, element: str, width: int) -> Plain:
         """Zero bits, in as many lanes as `width` says (1: a scalar)."""
-        if element == "ptr":
-            scalar = self.scalar("llvm.mlir.zero : !llvm.ptr", "ptr")
-        else:
-            scalar = self.constant(0, element)
+        null = "llvm.mlir.zero : !llvm.ptr"
+        scalar = self.scalar(null, "ptr") if element == "ptr" else self.constant(0, element)
         return scalar if width == 1 else self.vector(scalar, width)
 
     # Forms.
@@ -174,7 +172,11 @@ class Builder:
         return folded or self.like(a, f"arith.{mnemonic} {a.name}, {b.name} : {a.type}")
 
     def _fold(self, mnemonic: str, a: Plain, b: Plain) -> Plain | None:
-        if not (isinstance(a, Scalar) and isinstance(b, Scalar)) or a.element.startswith("f") or mnemonic not in _FOLDED:
+        if (
+            not (isinstance(a, Scalar) and isinstance(b, Scalar))
+            or a.element.startswith("f")
+            or mnemonic not in _FOLDED
+        ):
             return None
         if a.constant is not None and b.constant is not None:
             return self.constant(_FOLDED[mnemonic](int(a.constant), int(b.constant)), a.element)
@@ -230,7 +232,9 @@ class Builder:
         """A conversion op with dialect prefix; nothing when the register type stays."""
         if isinstance(form, Scalar) and form.constant is not None and operation.startswith("arith.ext"):
             return self.constant(_extended(operation, form), element)
-        target = f"vector<{form.width}x{register_type(element)}>" if isinstance(form, Vector) else register_type(element)
+        target = (
+            f"vector<{form.width}x{register_type(element)}>" if isinstance(form, Vector) else register_type(element)
+        )
         return self.like(form, f"{operation} {form.name} : {form.type} to {target}", element)
 
     def resize(self, form: Plain, element: str, signed: bool = True) -> Plain:

@@ -47,7 +47,11 @@ def find_steps(argument: Value, yielded: Value) -> tuple[Value, ...] | None:
     steps: list[Value] = []
     while yielded is not argument:
         operation = yielded.definition
-        if operation is None or operation.name not in ("tt.addptr", "arith.addi") or not _is_uniform(operation.operands[1]):
+        if (
+            operation is None
+            or operation.name not in ("tt.addptr", "arith.addi")
+            or not _is_uniform(operation.operands[1])
+        ):
             return None
         steps.append(operation.operands[1])
         yielded = operation.operands[0]
@@ -171,7 +175,7 @@ def _place_results(
         if each.buffer:
             context.places[result] = each.buffer
             continue
-        form = final.get(each.argument, None) or _first_scalar(context, each)
+        form = final.get(each.argument) or _first_scalar(context, each)
         assert isinstance(form, Scalar)
         context.places[result] = form if each.is_scalar else Shifted(each.start, form)
 
@@ -244,7 +248,11 @@ class _WhileText:
         ]
         assignment.assign(self.kernel, tensors)
         scalars = [context.scalar(value) for value in passed if not value.type.is_tensor]
-        tail = f" {', '.join(each.name for each in scalars)} : {', '.join(each.type for each in scalars)}" if scalars else ""
+        tail = (
+            f" {', '.join(each.name for each in scalars)} : {', '.join(each.type for each in scalars)}"
+            if scalars
+            else ""
+        )
         b.line(f"scf.condition({context.scalar(condition).name}){tail}")
 
     def _after(self, passed: list[Value]) -> None:

@@ -34,7 +34,11 @@ def _through_f64(b: Builder, x: Plain, y: Plain, signed: bool) -> Plain:
     quotient = b.binary("divf", b.cast(kind, x, "f64"), b.cast(kind, y, "f64"))
     if signed:
         return b.resize(saturate(b, quotient, "i32", "fptosi"), x.element)
-    wide = saturate(b, quotient, "i64", "fptosi") if ELEMENT_BITS[x.element] == 32 else saturate(b, quotient, "i32", "fptosi")
+    wide = (
+        saturate(b, quotient, "i64", "fptosi")
+        if ELEMENT_BITS[x.element] == 32
+        else saturate(b, quotient, "i32", "fptosi")
+    )
     return b.resize(wide, x.element)
 
 

@@ -71,7 +71,9 @@ def _special_float8(b: Builder, x: Plain, raw: Plain, magnitude: Plain, value: P
         return _choose(b, b.compare("eq", raw, filled(b, x, 0x80, "i32")), nan, value)
     if infinite:
         top = 0x7F >> mantissa_bits << mantissa_bits
-        value = _choose(b, b.compare("eq", magnitude, filled(b, x, top, "i32")), filled(b, x, float("inf"), "f32"), value)
+        value = _choose(
+            b, b.compare("eq", magnitude, filled(b, x, top, "i32")), filled(b, x, float("inf"), "f32"), value
+        )
         return _choose(b, b.compare("ugt", magnitude, filled(b, x, top, "i32")), nan, value)
     return _choose(b, b.compare("eq", magnitude, filled(b, x, 0x7F, "i32")), nan, value)
 
@@ -160,7 +162,9 @@ def _round_to_odd(b: Builder, x: Plain) -> Plain:
     back = b.cast("arith.extf", nearest, "f64")
     bits = bits_of(b, nearest)
     # Magnitude grew by rounding: step back by one unit. Then mark what is inexact.
-    grew = b.compare("ogt", b.like(back, f"math.absf {back.name} : {back.type}"), b.like(x, f"math.absf {x.name} : {x.type}"))
+    grew = b.compare(
+        "ogt", b.like(back, f"math.absf {back.name} : {back.type}"), b.like(x, f"math.absf {x.name} : {x.type}")
+    )
     bits = _choose(b, grew, _op(b, "subi", bits, 1), bits)
     inexact = b.compare("one", back, x)
     bits = _choose(b, inexact, _op(b, "ori", bits, 1), bits)

@@ -1,4 +1,4 @@
-"""The engine's own IR: TTIR as plain Python objects. In: what `reader` parsed. Out: what the analyses and lowerings walk.
+"""The engine's own IR: TTIR as Python objects. In: what `reader` parsed. Out: what analyses and lowerings walk.
 
 An op keeps TTIR's name; its attributes hold Python values (integers, floats, strings, tuples, `Dense`, `Type`).
 """

@@ -16,7 +16,9 @@ CONSUMERS = frozenset({
 })  # fmt: skip
 WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
 LOOPS = frozenset({"scf.for", "scf.while"})
-_EXPENSIVE = frozenset({"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "powf", "log1p", "extern_elementwise"})
+_EXPENSIVE = frozenset(
+    {"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "powf", "log1p", "extern_elementwise"}
+)
 _SLOW = frozenset({
     "divf", "sqrt", "rsqrt", "divsi", "divui", "remsi", "remui", "remf", "precise_divf", "precise_sqrt", "approx_divf",
 })  # fmt: skip
@@ -41,7 +43,14 @@ def own_cost(operation: Op) -> float:
         return 8.0
     if name in _SLOW:
         return 3.0
-    if operation.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.constant", "tt.make_range", "tt.reshape"):
+    if operation.name in (
+        "tt.splat",
+        "tt.broadcast",
+        "tt.expand_dims",
+        "arith.constant",
+        "tt.make_range",
+        "tt.reshape",
+    ):
         return 0.0
     return 1.0 if operation.name == "tt.load" else 0.3
 

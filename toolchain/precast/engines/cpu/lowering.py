@@ -110,7 +110,7 @@ def _render_module(context: Context, function: Function, machine: Machine) -> st
 
 def _render_entry(name: str, program: str, types: list[str], registers: list[str], wide: str) -> list[str]:
     loads = []
-    for index, (element, register) in enumerate(zip(types, registers, strict=True)):
+    for index, element in enumerate(types):
         loads.append(f"    %slot{index} = llvm.getelementptr %arguments[{index}] : (!llvm.ptr) -> !llvm.ptr, i64")
         raw = "raw" if element == "i1" else "argument"
         loads.append(f"    %{raw}{index} = llvm.load %slot{index} : !llvm.ptr -> {memory_type(element)}")

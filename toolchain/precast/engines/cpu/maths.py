@@ -11,16 +11,18 @@ from collections.abc import Callable, Sequence
 from precast.engines.cpu import floats
 from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.errors import refuse
-from precast.engines.cpu.ir import ELEMENT_BITS, Op
+from precast.engines.cpu.ir import Op
+from precast.engines.cpu.library import call_library
 from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.polynomials import Polynomials
-from precast.engines.cpu.values import Plain, Scalar, Vector, register_type
+from precast.engines.cpu.values import Plain
 
 NAMED = ("tt.precise_sqrt", "tt.extern_elementwise")
 # MLIR's `math` op for a function, where x86 computes it exactly rounded in a few instructions.
 _DIRECT = {
     "absf": "absf", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "roundeven": "roundeven", "round": "round",
-    "sqrt": "sqrt", "copysign": "copysign", "fma": "fma", "ctpop": "ctpop", "ctlz": "ctlz", "cttz": "cttz", "absi": "absi",
+    "sqrt": "sqrt", "copysign": "copysign", "fma": "fma", "ctpop": "ctpop", "ctlz": "ctlz", "cttz": "cttz",
+    "absi": "absi",
 }  # fmt: skip
 _OWN: dict[str, Callable[[Polynomials, Plain], Plain]] = {
     "exp": Polynomials.exp, "exp2": Polynomials.exp2, "log": Polynomials.log, "log2": Polynomials.log2,
@@ -29,20 +31,22 @@ _OWN: dict[str, Callable[[Polynomials, Plain], Plain]] = {
 }  # fmt: skip
 # What the C library has, with the number of operands; the f32 form has an `f` at the end.
 _LIBRARY = {
-    "exp": 1, "exp2": 1, "log": 1, "log2": 1, "log10": 1, "log1p": 1, "expm1": 1, "sin": 1, "cos": 1, "tan": 1, "asin": 1,
-    "acos": 1, "atan": 1, "sinh": 1, "cosh": 1, "tanh": 1, "asinh": 1, "acosh": 1, "atanh": 1, "erf": 1, "erfc": 1,
-    "cbrt": 1, "lgamma": 1, "tgamma": 1, "j0": 1, "j1": 1, "y0": 1, "y1": 1, "exp10": 1, "rint": 1, "nearbyint": 1,
-    "pow": 2, "atan2": 2, "fmod": 2, "hypot": 2, "remainder": 2, "nextafter": 2, "fdim": 2, "fmax": 2, "fmin": 2, "logb": 1,
+    **dict.fromkeys(
+        ("exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "logb", "sin", "cos", "tan", "asin",
+         "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt", "lgamma", "tgamma",
+         "j0", "j1", "y0", "y1", "rint", "nearbyint"), 1),
+    **dict.fromkeys(("pow", "atan2", "fmod", "hypot", "remainder", "nextafter", "fdim"), 2),
 }  # fmt: skip
 _MLIR_NAMES = {"powf": "pow", "log1p": "log1p", "absf": "absf"}
 # libdevice's names that differ from the C library's.
 _LIBDEVICE = {
     "fabs": "absf", "rint": "roundeven", "nearbyint": "roundeven", "fast_exp": "exp", "fast_log": "log",
-    "fast_log2": "log2", "fast_sin": "sin", "fast_cos": "cos", "fast_tanh": "tanh", "fast_pow": "pow", "fsqrt_rn": "sqrt",
-    "frsqrt_rn": "rsqrt", "sqrt_rn": "sqrt", "dsqrt_rn": "sqrt", "abs": "absi", "llabs": "absi", "popc": "ctpop",
-    "popcll": "ctpop", "clz": "ctlz", "clzll": "ctlz", "fmaf_rn": "fma", "fma_rn": "fma", "copysign": "copysign",
+    "fast_log2": "log2", "fast_sin": "sin", "fast_cos": "cos", "fast_tanh": "tanh", "fast_pow": "pow",
+    "fsqrt_rn": "sqrt", "frsqrt_rn": "rsqrt", "sqrt_rn": "sqrt", "dsqrt_rn": "sqrt", "abs": "absi", "llabs": "absi",
+    "popc": "ctpop", "popcll": "ctpop", "clz": "ctlz", "clzll": "ctlz",
+    "fmaf_rn": "fma", "fma_rn": "fma", "isnand": "isnan",
+    "isinfd": "isinf", "isfinited": "isfinite", "signbitd": "signbit",
 }  # fmt: skip
-_TESTS = {"isnan": "uno", "isnand": "uno"}
 
 
 def lower(b: Builder, machine: Machine, operation: Op, operands: Sequence[Plain], width: int) -> Plain:
@@ -57,7 +61,7 @@ def lower(b: Builder, machine: Machine, operation: Op, operands: Sequence[Plain]
     if result is None:
         known = ", ".join(sorted({*_OWN, *_DIRECT, *_LIBRARY}))
         raise refuse(operation, f"there is no function `{name}`", f"known functions: {known}")
-    return result
+    return result if operation.result.type.is_float else b.resize(result, element, signed=False)
 
 
 def function_name(operation: Op) -> str:
@@ -120,44 +124,6 @@ def _as_element(b: Builder, mask: Plain, element: str) -> Plain:
     return mask if element == "i1" else b.resize(mask, element, signed=False)
 
 
-def call_library(b: Builder, name: str, operands: Sequence[Plain]) -> Plain:
-    """Calls the C library's function on each lane."""
-    element = operands[0].element
-    symbol = name + ("f" if element == "f32" else "")
-    parameters = ", ".join([register_type(element)] * len(operands))
-    b.declare(symbol, f"({parameters}) -> {register_type(element)}")
-
-    def call(arguments: Sequence[Scalar]) -> Scalar:
-        names = ", ".join(each.name for each in arguments)
-        return b.scalar(f"func.call @{symbol}({names}) : ({parameters}) -> {register_type(element)}", element)
-
-    return each_lane(b, operands, element, call)
-
-
-def each_lane(
-    b: Builder, operands: Sequence[Plain], element: str, call: Callable[[Sequence[Scalar]], Scalar]
-) -> Plain:
-    """Applies a scalar function to scalars, or in a small loop to each lane of vectors."""
-    scalars = [each for each in operands if isinstance(each, Scalar)]
-    if len(scalars) == len(operands):
-        return call(scalars)
-    vectors = [each for each in operands if isinstance(each, Vector)]
-    width = vectors[0].width
-    start = b.zero(element, width)
-
-    def body(index: Scalar, carried: list[Plain]) -> list[Plain]:
-        lane = b.emit(f"arith.index_cast {index.name} : i64 to index")
-        taken = [
-            b.scalar(f"vector.extract {v.name}[{lane}] : {register_type(v.element)} from {v.type}", v.element)
-            for v in vectors
-        ]
-        item = call(taken)
-        into = carried[0]
-        return [b.like(into, f"vector.insert {item.name}, {into.name} [{lane}] : {item.type} into {into.type}")]
-
-    return b.loop(b.index(0), b.index(width), 1, [start], body)[0]
-
-
 def remainder(b: Builder, operands: Sequence[Plain]) -> Plain:
     """`fmod`: the sign of the dividend."""
     element = operands[0].element
@@ -165,8 +131,3 @@ def remainder(b: Builder, operands: Sequence[Plain]) -> Plain:
         return call_library(b, "fmod", operands)
     wide = [floats.widen(b, each) for each in operands]
     return floats.narrow(b, call_library(b, "fmod", wide), element)
-
-
-def bits_element(element: str) -> str:
-    """The integer element with the bits of a float."""
-    return f"i{ELEMENT_BITS[element]}"

@@ -14,7 +14,15 @@ from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.ir import Op, element_bytes
 from precast.engines.cpu.syntax import decode_float8
 from precast.engines.cpu.values import (
-    Affine, Buffer, Cursor, Form, Plain, Prefix, Scalar, Vector, memory_type,
+    Affine,
+    Buffer,
+    Cursor,
+    Form,
+    Plain,
+    Prefix,
+    Scalar,
+    Vector,
+    memory_type,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -33,6 +41,11 @@ def encode_float(value: float, element: str) -> int:
         return next(bits for bits in candidates if decode_float8(bits, element) != decode_float8(bits, element))
     finite = [bits for bits in candidates if abs(decode_float8(bits, element)) < float("inf")]
     return min(finite, key=lambda bits: (abs(decode_float8(bits, element) - value), bits & 1, bits))
+
+
+def _aligned(element: str, type_: str = "i64") -> str:
+    """The alignment attribute of an access to single elements."""
+    return f"{{alignment = {element_bytes(element)} : {type_}}}"
 
 
 # Buffers.
@@ -71,9 +84,7 @@ def evaluate_load(context: Context, operation: Op, cursor: Cursor) -> Form:
     return load(context, pointer, mask, other, element, cursor.width)
 
 
-def load(
-    context: Context, pointer: Form, mask: Form | None, other: Form | None, element: str, width: int
-) -> Form:
+def load(context: Context, pointer: Form, mask: Form | None, other: Form | None, element: str, width: int) -> Form:
     b = context.b
     if mask is None or (isinstance(mask, Scalar) and mask.constant):
         return _load_all(b, pointer, element, width)
@@ -101,7 +112,7 @@ def _load_all(b: Builder, pointer: Form, element: str, width: int) -> Form:
 
 
 def _load_text(b: Builder, pointer: str, element: str, type_: str) -> str:
-    return b.emit(f"llvm.load {pointer} {{alignment = {element_bytes(element)} : i64}} : !llvm.ptr -> {type_}")
+    return b.emit(f"llvm.load {pointer} {_aligned(element)} : !llvm.ptr -> {type_}")
 
 
 def _from_memory(b: Builder, form: Plain) -> Plain:
@@ -144,7 +155,7 @@ def _load_masked(context: Context, pointer: Form, mask: Form, other: Vector, ele
 
 def _load_native(b: Builder, pointer: Affine, mask: Vector, other: Vector, element: str, width: int) -> Form:
     kept = _to_memory(b, other)
-    text = f"llvm.intr.masked.load {pointer.base.name}, {mask.name}, {kept.name} {{alignment = {element_bytes(element)} : i32}}"
+    text = f"llvm.intr.masked.load {pointer.base.name}, {mask.name}, {kept.name} {_aligned(element, 'i32')}"
     name = b.emit(f"{text} : (!llvm.ptr, {mask.type}, {kept.type}) -> {kept.type}")
     return _from_memory(b, Vector(name, element, width))
 
@@ -169,7 +180,7 @@ def _load_bounced(context: Context, pointer: Affine, mask: Prefix, other: Vector
 
 def _gather(b: Builder, pointers: Vector, mask: Vector, other: Vector | None, element: str, width: int) -> Form:
     kept = _to_memory(b, other or b.vector(b.zero(element, 1), width))
-    text = f"llvm.intr.masked.gather {pointers.name}, {mask.name}, {kept.name} {{alignment = {element_bytes(element)} : i32}}"
+    text = f"llvm.intr.masked.gather {pointers.name}, {mask.name}, {kept.name} {_aligned(element, 'i32')}"
     name = b.emit(f"{text} : ({pointers.type}, {mask.type}, {kept.type}) -> {kept.type}")
     return _from_memory(b, Vector(name, element, width))
 
@@ -236,7 +247,7 @@ def _store_masked(context: Context, pointer: Form, stored: Plain, mask: Form, el
             _store_bounced(context, pointer, stored, mask, element, width)
             return
         lanes = b.vector(mask, width)
-        text = f"llvm.intr.masked.store {stored.name}, {pointer.base.name}, {lanes.name} {{alignment = {element_bytes(element)} : i32}}"
+        text = f"llvm.intr.masked.store {stored.name}, {pointer.base.name}, {lanes.name} {_aligned(element, 'i32')}"
         b.line(f"{text} : {stored.type}, {lanes.type} into !llvm.ptr")
         return
     _scatter(b, b.vector(pointer, width), stored, b.vector(mask, width), element)
@@ -250,12 +261,12 @@ def _store_bounced(context: Context, pointer: Affine, stored: Plain, mask: Prefi
 
     def copy(index: Scalar, _: list[Plain]) -> list[Plain]:
         source, target = b.offset(bounce, index, element), b.offset(pointer.base.name, index, element)
-        b.line(f"llvm.store {_load_text(b, source, element, item)}, {target} {{alignment = {element_bytes(element)} : i64}} : {item}, !llvm.ptr")
+        b.line(f"llvm.store {_load_text(b, source, element, item)}, {target} {_aligned(element)} : {item}, !llvm.ptr")
         return []
 
     b.loop(b.index(0), b.clamp(mask.count, width), 1, [], copy)
 
 
 def _scatter(b: Builder, pointers: Vector, stored: Plain, mask: Vector, element: str) -> None:
-    text = f"llvm.intr.masked.scatter {stored.name}, {pointers.name}, {mask.name} {{alignment = {element_bytes(element)} : i32}}"
+    text = f"llvm.intr.masked.scatter {stored.name}, {pointers.name}, {mask.name} {_aligned(element, 'i32')}"
     b.line(f"{text} : {stored.type}, {mask.type} into {pointers.type}")

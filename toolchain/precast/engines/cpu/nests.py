@@ -18,7 +18,16 @@ from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scal
 
 Body = Callable[[Cursor, list[Plain]], Sequence[Plain]]
 _NEGATED = {"sgt": "sle", "sge": "slt", "ugt": "ule", "uge": "ult"}
-_MIRRORED = {"slt": "sgt", "sle": "sge", "ult": "ugt", "ule": "uge", "sgt": "slt", "sge": "sle", "ugt": "ult", "uge": "ule"}
+_MIRRORED = {
+    "slt": "sgt",
+    "sle": "sge",
+    "ult": "ugt",
+    "ule": "uge",
+    "sgt": "slt",
+    "sge": "sle",
+    "ugt": "ult",
+    "uge": "ule",
+}
 _INDEX_OPS = ("tt.make_range", "tt.splat", "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.extsi",
               "arith.extui", "arith.trunci", *shapes.MOVES)  # fmt: skip
 
@@ -70,7 +79,13 @@ def plan_nest(context: Context, shape: tuple[int, ...], lane: int | None, bits: 
     if lane is not None:
         order.append(lane)
     index = tuple(Scalar(context.b.fresh(), "i64") for _ in shape)
-    return Nest(shape, tuple(order), lane, width if lane is not None else 1, Cursor(index, lane, width if lane is not None else 1))
+    return Nest(
+        shape,
+        tuple(order),
+        lane,
+        width if lane is not None else 1,
+        Cursor(index, lane, width if lane is not None else 1),
+    )
 
 
 def last_wide_dimension(shape: tuple[int, ...]) -> int | None:
@@ -171,7 +186,12 @@ class _Emission:
         yield start, first, {split.condition.key: self._truth(True) for split in splits}, True
         if falling:
             if len(falling) > 1 or step > 1:
-                yield first, last, {split.condition.key: self._truth(True) for split in splits if not split.before}, False
+                yield (
+                    first,
+                    last,
+                    {split.condition.key: self._truth(True) for split in splits if not split.before},
+                    False,
+                )
             yield last, size, {split.condition.key: self._truth(not split.before) for split in splits}, False
 
     def _rounded(self, count: Scalar, step: int, up: bool) -> Scalar:
@@ -221,7 +241,11 @@ def is_index(context: Context, value: Value) -> bool:
     operation = value.definition
     if value in context.places:
         return not isinstance(context.places[value], Buffer)
-    return operation is not None and operation.name in _INDEX_OPS and all(is_index(context, each) for each in operation.operands)
+    return (
+        operation is not None
+        and operation.name in _INDEX_OPS
+        and all(is_index(context, each) for each in operation.operands)
+    )
 
 
 def _depends(context: Context, value: Value, cursor: Cursor) -> frozenset[str]:

@@ -12,10 +12,12 @@ from mlir.passmanager import PassManager
 from precast.errors import PassError
 
 PASSES = (
-    "canonicalize", "cse", "convert-scf-to-cf", "convert-vector-to-llvm", "convert-math-to-llvm", "convert-arith-to-llvm",
-    "convert-index-to-llvm", "convert-ub-to-llvm", "convert-func-to-llvm", "convert-cf-to-llvm",
+    "canonicalize",
+    "cse",
+    "convert-scf-to-cf",
+    *(f"convert-{dialect}-to-llvm" for dialect in ("vector", "math", "arith", "index", "ub", "func", "cf")),
     "reconcile-unrealized-casts",
-)  # fmt: skip
+)
 
 
 def lower_module(text: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from precast.engines.cpu import floats
 from precast.engines.cpu.builder import Builder
+from precast.engines.cpu.library import call_library
 from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.values import Plain, Scalar, Vector
 
@@ -141,7 +142,9 @@ class Polynomials:
         infinity = self.like(x, math.inf)
         result = self.choose(self.b.compare("oeq", x, infinity), infinity, result)
         result = self.choose(self.test("oeq", x, 0.0), self.like(x, -math.inf), result)
-        return self.choose(self.test("uge", x, 0.0), self.choose(self.b.compare("uno", x, x), x, result), self.like(x, math.nan))
+        return self.choose(
+            self.test("uge", x, 0.0), self.choose(self.b.compare("uno", x, x), x, result), self.like(x, math.nan)
+        )
 
     def log(self, x: Plain) -> Plain:
         n, f = self._log_parts(x)
@@ -170,11 +173,11 @@ class Polynomials:
     def tanh(self, x: Plain) -> Plain:
         magnitude = self.absolute(x)
         square = self.op("mulf", x, x)
-        small = self.fma(self.op("mulf", square, x), self.horner(square, _TANH), x)
+        small = self.fma(self.op("mulf", square, magnitude), self.horner(square, _TANH), magnitude)
         power = self.exp(self.op("addf", magnitude, magnitude))
         quotient = self.b.binary("divf", self.like(x, 2.0), self.op("addf", power, 1.0))
-        large = self.copy_sign(self.b.binary("subf", self.like(x, 1.0), quotient), x)
-        return self.choose(self.test("olt", magnitude, 0.6), small, large)
+        large = self.b.binary("subf", self.like(x, 1.0), quotient)
+        return self.copy_sign(self.choose(self.test("olt", magnitude, 0.6), small, large), x)
 
     def erf(self, x: Plain) -> Plain:
         magnitude = self.absolute(x)
@@ -195,8 +198,6 @@ class Polynomials:
 
     def _circular(self, x: Plain, name: str, phase: int) -> Plain:
         """In f64 up to 2**20; a vector with a larger lane goes through the C library."""
-        from precast.engines.cpu.maths import call_library
-
         large = self._any(self.test("ugt", self.absolute(x), 2.0**20))
         return self.b.branch(
             large, [x], lambda: [call_library(self.b, name, [x])], lambda: [self._circular_small(x, phase)]

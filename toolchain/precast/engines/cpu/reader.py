@@ -148,7 +148,7 @@ class Reader:
         """Goes on at `offset`, which may stand inside a token: what is left of it is split anew."""
         while self.tokens[self.at][2] < offset and self.tokens[self.at + 1][2] <= offset:
             self.at += 1
-        kind, text, start = self.tokens[self.at]
+        _, text, start = self.tokens[self.at]
         if start < offset:
             rest = [(k, t, o + offset) for k, t, o in split_tokens(text[offset - start :])[:-1]]
             self.tokens[self.at : self.at + 1] = rest
@@ -216,7 +216,7 @@ class Reader:
             return int(text, 0) if text[:2].lower() == "0x" else int(text)
         return float(text)
 
-    def _parse_array(self) -> tuple[int, ...]:
+    def _parse_array(self) -> tuple[int | float, ...]:
         self.expect("array")
         self.expect("<")
         self.take()

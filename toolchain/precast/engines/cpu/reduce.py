@@ -26,7 +26,11 @@ def lower_reduce(kernel: Kernel, operation: Op) -> None:
 def identity(operation: Op) -> int | float | None:
     """The combine region's identity element, None when there is none that is known."""
     body = operation.body
-    if len(operation.operands) != 1 or len(body.operations) != 2 or body.operations[0].results != body.terminator.operands:
+    if (
+        len(operation.operands) != 1
+        or len(body.operations) != 2
+        or body.operations[0].results != body.terminator.operands
+    ):
         return None
     name, element = body.operations[0].name, body.arguments[0].type.element
     if set(body.operations[0].operands) != set(body.arguments):
@@ -63,6 +67,7 @@ class _Reduction:
         if not kept:
             results = self._fold_lanes(self._run(Cursor((), None, 1), self.axis))
             for value, form in zip(self.operation.results, results, strict=True):
+                assert isinstance(form, Scalar)
                 self.context.places[value] = form
             return
         buffers = [self.context.allocate(result.type) for result in self.operation.results]
@@ -78,7 +83,9 @@ class _Reduction:
         bits = nests.widest_bits(self.operation.operands)
         nest = nests.plan_nest(self.context, shape, kept.index(lane) if lane is not None else None, bits)
         roots = nests.find_conditions(
-            self.context, self._inner_cursor(nest.cursor, Scalar("%axis", "i64"), nest.lane is not None), self.operation.operands
+            self.context,
+            self._inner_cursor(nest.cursor, Scalar("%axis", "i64"), nest.lane is not None),
+            self.operation.operands,
         )
         outside = [each for each in roots if "%axis" not in each.depends]
 

@@ -16,6 +16,12 @@ from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
 _NOTHING = Cursor((), None, 1)
 _IGNORED = ("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier", "llvm.intr.assume")
 
+_REFUSED = {
+    "tt.elementwise_inline_asm": "it is assembly of a GPU",
+    "tt.make_tensor_descriptor": "tensor descriptors are rewritten to pointers before, for this engine",
+    "tt.call": "the call was not put in place",
+}
+
 
 def lower_block(kernel: Kernel, block: Block) -> None:
     """Everything of a block but its terminator."""
@@ -26,6 +32,8 @@ def lower_block(kernel: Kernel, block: Block) -> None:
 
 def lower_operation(kernel: Kernel, operation: Op) -> None:
     lowering = _LOWERINGS.get(operation.name)
+    if operation.name in _REFUSED:
+        raise refuse(operation, _REFUSED[operation.name])
     if lowering:
         lowering(kernel, operation)
     elif operation.name in _IGNORED or "grid_dependency" in operation.name:
@@ -91,7 +99,7 @@ def _lower_load(kernel: Kernel, operation: Op) -> None:
 
 
 def _lower_store(kernel: Kernel, operation: Op) -> None:
-    """The last store of a group emits all: in each place of the nest every value is evaluated, then every one stored."""
+    """The last store of a group emits all: in each place every value is evaluated, then every one stored."""
     context = kernel.context
     group = kernel.analysis.groups[operation]
     if operation is not group[-1]:
@@ -124,9 +132,7 @@ def store_lane(kernel: Kernel, group: tuple[Op, ...]) -> int | None:
     """The dimension that lanes run along: one in which the stores' addresses step by 1, else the last one."""
     shape = group[0].operands[1].type.shape
     for axis in reversed(range(len(shape))):
-        if shape[axis] > 1 and all(
-            nests.stride_along(kernel.context, store.operands[0], axis) == 1 for store in group
-        ):
+        if shape[axis] > 1 and all(nests.stride_along(kernel.context, store.operands[0], axis) == 1 for store in group):
             return axis
     return nests.last_wide_dimension(shape)
 

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from precast.engines.cpu.ir import ELEMENT_BITS, Block, Dense, Op, Type
 
@@ -99,9 +100,8 @@ def _dense_bytes(data: bytes, type_: Type) -> Dense:
 
 def parse_pretty(reader: Reader, operation: Op, results: int) -> list[Type]:
     """Reads the rest of a pretty op; returns the types of its results."""
-    special = _SPECIAL.get(operation.name)
-    if special:
-        return special(reader, operation)
+    if operation.name in _SPECIAL:
+        return _SPECIAL[operation.name](reader, operation)
     if operation.name in _BARE:
         return _parse_bare(reader, operation)
     words = _parse_loose(reader, operation)
@@ -296,9 +296,9 @@ def _parse_branch(reader: Reader, operation: Op) -> list[Type]:
     if operation.name == "cf.cond_br":
         operation.operands = [reader.parse_operand()]
         reader.expect(",")
-    while reader.kind == "caret":
+    operation.successors.append(reader.parse_successor())
+    while reader.accept(","):
         operation.successors.append(reader.parse_successor())
-        reader.accept(",")
     if reader.token == "{":
         operation.attributes.update(reader.parse_attributes())
     return []
@@ -315,7 +315,7 @@ def _parse_call(reader: Reader, operation: Op) -> list[Type]:
     return reader.parse_types()
 
 
-_SPECIAL: dict[str, Any] = {
+_SPECIAL: dict[str, Callable[[Reader, Op], list[Type]]] = {
     "arith.constant": _parse_constant,
     "scf.for": _parse_for,
     "scf.if": _parse_if,
