@@ -111,8 +111,8 @@ class Session:
         return {path: step for step in self.steps.all for path in step.outputs}
 
     def step_of(self, path: str) -> Step | None:
-        """The step that makes the file `path`, relative to the project."""
-        return self._step_by_output.get(path)
+        """The step that makes the file `path`, relative to the project; none while plugins are built for the plan."""
+        return self._step_by_output.get(path) if self.begun else None
 
     @property
     def executor(self) -> Executor:
