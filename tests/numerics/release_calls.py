@@ -86,7 +86,7 @@ def build_runner(plan: Plan, release: Path, folder: Path, run_path: str = "") ->
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "calls.h").write_text(render_calls(plan))
     program = folder / "runner"
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-conversion"]
+    flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
     paths = [f"-I{folder}", f"-I{release}/include", f"-L{release}/lib"]
     paths.append(f"-Wl,-rpath,{run_path or release.resolve() / 'lib'}")
     subprocess.run(["cc", *flags, str(RUNNER), *paths, "-lkernels", "-ldl", "-o", str(program)], check=True)

@@ -54,15 +54,6 @@ class Call:
         return Call(data["kernel"], data["target"], axes, tuple((name, kind) for name, kind in data["slots"]))
 
 
-def leaf(problem: Problem, name: str) -> Argument:
-    """The argument of a slot: `x`, or `pair.0` inside a tuple."""
-    first, *path = name.split(".")
-    value: Any = problem.arguments[first]
-    for step in path:
-        value = value[int(step)]
-    return value
-
-
 def positional(call: Call, problem: Problem, convert: Callable[[Array], object]) -> list[object]:
     """The arguments for the Python package, arrays through `convert`."""
 
@@ -84,7 +75,7 @@ def write_call(folder: Path, call: Call, problem: Problem) -> None:
     folder.mkdir(parents=True)
     lines = [f"kernel {call.kernel}", *(f"{axis.name} {axis.number!r}" for axis in call.axes)]
     for name, _ in call.slots:
-        value = leaf(problem, name)
+        value = problem.leaf(name)
         array = value.array if isinstance(value, Descriptor) else value
         if isinstance(array, Array):
             (folder / name).write_bytes(array.data.tobytes())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -88,9 +89,18 @@ class Problem:
     expected: Mapping[str, Floats]
     tolerances: Mapping[str, Tolerance]
 
+    def leaf(self, name: str) -> Argument:
+        """The argument `x`, or `pair.0` inside a tuple."""
+        first, *path = name.split(".")
+        value: Argument = self.arguments[first]
+        for step in path:
+            assert isinstance(value, tuple), name
+            value = cast(Argument, value[int(step)])
+        return value
+
     def array(self, name: str) -> Array:
-        """The array of argument `name`."""
-        argument = self.arguments[name]
+        """The array of an argument, or of a leaf of one."""
+        argument = self.leaf(name)
         found = argument.array if isinstance(argument, Descriptor) else argument
         assert isinstance(found, Array), name
         return found

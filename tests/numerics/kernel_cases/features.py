@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from kernel_cases.case import EXACT, Descriptor, KernelCase, Problem, Scalar, Shape, Tolerance, Values, blank, filled
+from kernel_cases.case import (
+    EXACT,
+    Argument,
+    Descriptor,
+    KernelCase,
+    Problem,
+    Scalar,
+    Shape,
+    Tolerance,
+    Values,
+    blank,
+    filled,
+)
 from kernel_cases.rows import ROW_SHAPES, draw, gap_of
 from kernel_cases.tokens import make_transpose
 
@@ -13,7 +25,7 @@ def make_tile_copy(values: Values, shape: Shape, generator: np.random.Generator)
     element, gap = str(values["dtype"]), -shape[1] % 16 + 16
     x = generator.integers(-100, 100, shape).astype(np.float64)
     block = ("BLOCK_ROWS", "BLOCK_COLS")
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": Descriptor(blank(element, shape, gap=gap), block),
         "x": Descriptor(filled(x, element, gap=gap), block),
         "n_rows": shape[0],
@@ -24,7 +36,7 @@ def make_tile_copy(values: Values, shape: Shape, generator: np.random.Generator)
 
 def make_cluster_sum(values: Values, shape: Shape, generator: np.random.Generator) -> Problem:
     x = filled(draw(generator, shape, "fp32"), "fp32", gap=gap_of(shape))
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": blank("fp32", shape[:1]), "x": x, "stride": x.strides[0], "n_rows": shape[0], "n_cols": shape[1],
     }  # fmt: skip
     return Problem(arguments, {"out": x.values().sum(axis=1)}, {"out": Tolerance(2e-6, 1e-4)})
@@ -38,7 +50,7 @@ def make_dependent_scale(values: Values, shape: Shape, generator: np.random.Gene
 
 def make_grid_normalize(values: Values, shape: Shape, generator: np.random.Generator) -> Problem:
     x = np.abs(draw(generator, shape, "fp32"))
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": blank("fp32", shape), "x": filled(x, "fp32"), "total": filled([0.0], "fp32"),
         "arrived": filled([0], "i32"), "n": shape[0], "programs": 4,
     }  # fmt: skip
@@ -50,14 +62,14 @@ def make_echo_scalars(values: Values, shape: Shape, generator: np.random.Generat
     integers = [1, -100, -30000, -(2**31), -(2**52), 200, 60000, 2**32 - 1, 2**52]
     floats = [1.5, -2.5, 0.1, 0.1]
     names = ("flag", "small", "short", "word", "long", "u_small", "u_short", "u_word", "u_long")
-    arguments = {
+    arguments: dict[str, Argument] = {
         "integers": blank("i64", (9,)), "floats": blank("fp64", (4,)), **dict(zip(names, integers, strict=True)),
         "half": Scalar("fp16", floats[0]), "brain": Scalar("bf16", floats[1]), "single": floats[2], "double": floats[3],
         "pair": (-7, blank("i32", (1,))),
     }  # fmt: skip
     arguments["flag"] = True
     wanted = {"integers": np.array(integers, np.float64), "floats": np.array([*floats[:2], np.float32(0.1), 0.1])}
-    return Problem(arguments, wanted, {})
+    return Problem(arguments, {**wanted, "pair.1": np.array([-7.0])}, {})
 
 
 CASES = (

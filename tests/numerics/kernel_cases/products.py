@@ -40,7 +40,7 @@ def make_matmul(values: Values, shape: Shape, generator: np.random.Generator) ->
     if values["HAS_BIAS"]:
         bias = filled(draw(generator, shape[1:2], element), element)
         wanted = wanted + bias.values()
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "a": a, "b": b, "bias": bias, "m": shape[0], "n": shape[1], "k": shape[2],
         "out_stride": out.strides[0], "a_stride": a.strides[0], "b_stride": b.strides[0],
     }  # fmt: skip
@@ -62,7 +62,7 @@ def _descriptor_operands(values: Values, shape: Shape, generator: np.random.Gene
 
 def make_persistent(values: Values, shape: Shape, generator: np.random.Generator) -> Problem:
     out, a, b = _descriptor_operands(values, shape, generator)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "a": a, "b": b, "m": shape[0], "n": shape[1], "k": shape[2],
         "out_stride": out.strides[0], "a_stride": a.strides[0], "b_stride": b.strides[0], "programs": 3,
     }  # fmt: skip
@@ -72,7 +72,7 @@ def make_persistent(values: Values, shape: Shape, generator: np.random.Generator
 
 def make_specialized(values: Values, shape: Shape, generator: np.random.Generator) -> Problem:
     out, a, b = _descriptor_operands(values, shape, generator)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": Descriptor(out, ("BLOCK_M", "BLOCK_N")), "a": Descriptor(a, ("BLOCK_M", "BLOCK_K")),
         "b": Descriptor(b, ("BLOCK_K", "BLOCK_N")), "m": shape[0], "n": shape[1], "k": shape[2],
     }  # fmt: skip

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from kernel_cases.case import EXACT, STANDARD, KernelCase, Problem, Shape, Tolerance, Values, blank, filled
+from kernel_cases.case import EXACT, STANDARD, Argument, KernelCase, Problem, Shape, Tolerance, Values, blank, filled
 from kernel_cases.dtypes import FP8, HALF_ULP, Floats, round_to
 
 # Columns that no block size divides, and an odd stride: the ragged shape takes the variant without hints.
@@ -52,7 +52,7 @@ def make_bias_gelu(values: Values, shape: Shape, generator: np.random.Generator)
     bias[:8] = 0.0
     gap = gap_of(shape)
     out = blank(element, shape, gap=gap)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "x": filled(x, element, gap=gap), "bias": filled(bias, element),
         "n_rows": shape[0], "n_cols": shape[1], "out_stride": out.strides[0], "x_stride": out.strides[0],
     }  # fmt: skip
@@ -66,7 +66,7 @@ def make_swiglu(values: Values, shape: Shape, generator: np.random.Generator) ->
     up[0, :5] = 0.5
     gap = gap_of(shape)
     out, x = blank(element, shape, gap=gap), filled(np.concatenate([gate, up], axis=1), element, gap=gap)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "x": x, "n_rows": shape[0], "n_cols": shape[1],
         "out_stride": out.strides[0], "x_stride": x.strides[0],
     }  # fmt: skip
@@ -81,7 +81,7 @@ def make_softmax(values: Values, shape: Shape, generator: np.random.Generator) -
     weight = np.exp(x - x.max(axis=1, keepdims=True))
     gap = gap_of(shape)
     out = blank(element, shape, gap=gap)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "x": filled(x, element, gap=gap), "stride": out.strides[0], "n_rows": shape[0], "n_cols": shape[1],
     }  # fmt: skip
     return Problem(arguments, {"out": weight / weight.sum(axis=1, keepdims=True)}, {})
@@ -97,7 +97,7 @@ def make_layer_norm(values: Values, shape: Shape, generator: np.random.Generator
     centred = x - x.mean(axis=1, keepdims=True)
     wanted = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + eps) * weight + bias
     out = blank(element, shape, gap=gap)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "x": filled(x, element, gap=gap), "weight": filled(weight, element), "bias": filled(bias, element),
         "stride": out.strides[0], "n_rows": shape[0], "n_cols": shape[1], "eps": eps,
     }  # fmt: skip
@@ -116,7 +116,7 @@ def make_rms_norm(values: Values, shape: Shape, generator: np.random.Generator) 
         residual = filled(addend, element, gap=gap)
         total = expected["residual"] = round_to(x + addend, element)
     expected["out"] = total / np.sqrt((total**2).mean(axis=1, keepdims=True) + eps) * weight
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "x": filled(x, element, gap=gap), "residual": residual, "weight": filled(weight, element),
         "stride": out.strides[0], "n_rows": shape[0], "n_cols": shape[1], "eps": eps,
     }  # fmt: skip
@@ -131,7 +131,7 @@ def make_cumsum(values: Values, shape: Shape, generator: np.random.Generator) ->
         x = draw(generator, shape, element)
     gap = gap_of(shape)
     out = blank(element, shape, gap=gap)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "x": filled(x, element, gap=gap), "n_rows": shape[0], "n_cols": shape[1],
         "out_stride": out.strides[0], "x_stride": out.strides[0],
     }  # fmt: skip
@@ -146,7 +146,7 @@ def make_argmax(values: Values, shape: Shape, generator: np.random.Generator) ->
     x[1] = -np.inf
     wanted = np.argmax(np.where(np.isnan(x), -np.inf, x), axis=1).astype(np.float64)
     array = filled(x, element, gap=gap_of(shape))
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": blank("i64", shape[:1]), "x": array, "stride": array.strides[0], "n_rows": shape[0], "n_cols": shape[1],
     }  # fmt: skip
     return Problem(arguments, {"out": wanted}, {})
@@ -160,7 +160,7 @@ def make_quantize(values: Values, shape: Shape, generator: np.random.Generator) 
     peak = np.maximum(np.abs(x).max(axis=1), 1e-30)
     gap = gap_of(shape)
     out, source = blank(narrow, shape, gap=gap), filled(x, element, gap=gap)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "scale": blank("fp32", shape[:1]), "x": source, "n_rows": shape[0], "n_cols": shape[1],
         "out_stride": out.strides[0], "x_stride": source.strides[0],
     }  # fmt: skip

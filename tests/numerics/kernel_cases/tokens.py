@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kernel_cases.case import EXACT, STANDARD, KernelCase, Problem, Shape, Tolerance, Values, blank, filled
+from kernel_cases.case import EXACT, STANDARD, Argument, KernelCase, Problem, Shape, Tolerance, Values, blank, filled
 from kernel_cases.rows import ROW_SHAPES, draw, gap_of
 
 
@@ -21,7 +21,7 @@ def make_rotary(values: Values, shape: Shape, generator: np.random.Generator) ->
     a, b = np.moveaxis(pairs, 3 if interleaved else 2, 0)
     cosine, sine = cos.values()[positions][:, None, :], sin.values()[positions][:, None, :]
     turned = np.stack([a * cosine - b * sine, a * sine + b * cosine], axis=3 if interleaved else 2)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "x": x, "cos": cos, "sin": sin, "positions": filled(positions, "i64"),
         "n_tokens": tokens, "n_heads": heads, "out_stride": out.strides[0], "x_stride": x.strides[0],
     }  # fmt: skip
@@ -37,7 +37,7 @@ def make_embedding(values: Values, shape: Shape, generator: np.random.Generator)
     here = (ids >= first_id) & (ids < first_id + n_rows)
     wanted = np.where(here[:, None], table.values()[np.where(here, ids - first_id, 0)], 0.0)
     out = blank(element, shape, gap=gap)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "table": table, "ids": filled(ids, index), "n_ids": n_ids, "n_cols": n_cols,
         "first_id": first_id, "n_rows": n_rows, "out_stride": out.strides[0], "table_stride": table.strides[0],
     }  # fmt: skip
@@ -57,7 +57,7 @@ def make_cross_entropy(values: Values, shape: Shape, generator: np.random.Genera
     counted = targets != ignored
     chosen = capped[np.arange(shape[0]), np.where(counted, targets, 0)]
     array = filled(logits, element, gap=gap_of(shape))
-    arguments = {
+    arguments: dict[str, Argument] = {
         "loss": blank("fp32", shape[:1]), "lse": blank("fp32", shape[:1]), "logits": array,
         "targets": filled(targets, "i64"), "stride": array.strides[0],
         "n_rows": shape[0], "n_cols": shape[1], "ignored": ignored,
@@ -71,7 +71,7 @@ def make_transpose(values: Values, shape: Shape, generator: np.random.Generator)
     element, gap = str(values["dtype"]), gap_of(shape)
     x = generator.integers(-100, 100, shape).astype(np.float64)
     out, source = blank(element, shape[::-1], gap=gap), filled(x, element, gap=gap)
-    arguments = {
+    arguments: dict[str, Argument] = {
         "out": out, "x": source, "n_rows": shape[0], "n_cols": shape[1],
         "out_stride": out.strides[0], "x_stride": source.strides[0],
     }  # fmt: skip
@@ -104,7 +104,7 @@ def uniform(words: npt.NDArray[np.uint32]) -> npt.NDArray[np.float32]:
     """Triton's map of 32 random bits to [0, 1): the size of the signed word, times a little less than 2⁻³¹."""
     signed = words.view(np.int32)
     size = np.where(signed < 0, -signed - 1, signed)
-    return (size.astype(np.float32) * np.float32(4.6566127342e-10)).astype(np.float32)
+    return np.multiply(size.astype(np.float32), np.float32(4.6566127342e-10), dtype=np.float32)
 
 
 def make_dropout(values: Values, shape: Shape, generator: np.random.Generator) -> Problem:
