@@ -15,9 +15,9 @@ from precast.errors import SpecError, nearest_hint
 from precast.passes.pipeline import Pipeline, render_pipeline
 from precast.passes.registry import read_probes
 from precast.passes.saved import render_saved
-from precast.target import Target
+from precast.target import Backend, Target
 
-HELP = "list the passes of a target's stages, or the plugins of a project"
+HELP = "list the passes of a target's stages, the plugins of a project, or what passes found"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gluon", action="store_true", help="the pipelines of Gluon kernels")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="one JSON object per stage and line")
+    form.add_argument("--findings", action="store_true", help="what passes found on built units, as JSON lines")
     form.add_argument("--toml", action="store_true", help="a saved pipeline: edit it and select it as an Override")
     parser.add_argument("--project", type=Path, default=Path(), help="folder of pyproject.toml (default: this one)")
 
@@ -34,9 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
     os.environ["TRITON_DISABLE_LINE_INFO"] = "1"  # as in builds, unless the project asks for line info
+    if arguments.findings:
+        return list_findings(arguments)
     if not arguments.target:
         return list_plugins(arguments)
     target = Target.parse(arguments.target)
+    if arguments.gluon and target.kind is Backend.CPU:
+        raise SpecError("Gluon kernels have no CPU target")
     if arguments.kernel:
         return list_kernel(arguments, target)
     from precast.engines.triton.listings import list_target
@@ -98,6 +103,17 @@ def list_kernel(arguments: argparse.Namespace, target: Target) -> int:
         if not arguments.json:
             sys.stdout.write("".join(f"# {name}\n" for name in names))
         sys.stdout.write(text)
+    return 0
+
+
+def list_findings(arguments: argparse.Namespace) -> int:
+    """Findings of all built units, ordered by unit: two builds' lists can be compared line by line."""
+    from precast.report.inspect import read_built_units
+
+    for built in read_built_units(arguments.project / "build" / "units"):
+        for finding in built.result.findings:
+            found = {"unit": built.result.unit, "pass": finding.pass_name, "found": json.loads(finding.data)}
+            print(json.dumps(found, sort_keys=True, ensure_ascii=False))
     return 0
 
 
