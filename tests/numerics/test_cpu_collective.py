@@ -276,7 +276,8 @@ def test_moves(op):
     expected = {
         "reshape": lambda: x.T.reshape(4, 32), "join": lambda: np.stack([x, x * 2], -1),
         "split": lambda: pairs[..., 0] - 3 * pairs[..., 1], "interleave": lambda: np.stack([x, -x], -1).reshape(8, 32),
-        "cat": lambda: np.concatenate([x.sum(0), x.sum(0) + 1]), "permute": lambda: x.reshape(2, 4, 16).transpose(2, 0, 1),
+        "cat": lambda: np.concatenate([x.sum(0), x.sum(0) + 1]),
+        "permute": lambda: x.reshape(2, 4, 16).transpose(2, 0, 1),
         "gather": lambda: np.take_along_axis(x, index, 1), "flip": lambda: x[:, ::-1],
         "histogram": lambda: np.bincount(index.ravel(), minlength=16),
     }[op]()  # fmt: skip

@@ -142,13 +142,18 @@ class Context:
         """The form of `value` at `cursor`."""
         if not value.type.is_tensor:
             return self.scalar(value)
-        key = (value, cursor)
+        form = self.known((value, cursor))
+        if form is None:
+            form = self._evaluate(value, cursor)
+            self.remember(value, cursor, form)
+        return form
+
+    def known(self, key: Key) -> Form | None:
+        """What was answered before, here or around here."""
         for scope in reversed(self._scopes):
             if key in scope:
                 return scope[key]
-        form = self._evaluate(value, cursor)
-        self._scopes[-1][key] = form
-        return form
+        return None
 
     def remember(self, value: Value, cursor: Cursor, form: Form) -> None:
         self._scopes[-1][(value, cursor)] = form

@@ -6,10 +6,11 @@ A is packed row-major and B in panels of `columns` columns, both widened to the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from precast.engines.cpu import floats, memory, nests
+from precast.engines.cpu import floats, memory, nests, tiles
+from precast.engines.cpu.conditions import find_conditions
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
@@ -158,17 +159,24 @@ class _Product:
         b = self.context.b
 
         def write(cursor: Cursor, form: Form) -> None:
-            panel = b.integer("divui", cursor.index[1], tile.columns)
-            inner = Cursor((panel, cursor.index[0], b.index(0)), 2 if cursor.lane is not None else None, cursor.width)
+            panel, column = (b.integer(name, cursor.index[1], tile.columns) for name in ("divui", "remui"))
+            inner = Cursor((panel, cursor.index[0], column), 2 if cursor.lane is not None else None, cursor.width)
             memory.write_buffer(self.context, buffer, inner, form)
 
         self._pack(self.b, (tile.k, tile.n), batch, 1, tile.columns, write)
         return buffer
 
     def _pack(
-        self, value: Value, shape: tuple[int, int], batch: tuple[Scalar, ...], lane: int, width: int, write: object
-    ) -> None:
-        assert callable(write)
+        self, value: Value, shape: tuple[int, int], batch: tuple[Scalar, ...], lane: int, width: int,
+        write: Callable[[Cursor, Form], None],
+    ) -> None:  # fmt: skip
+        along = None if batch else tiles.find_source_axis(self.context, value, lane)
+        if along is not None:
+            tiles.emit_turned(
+                self.context, value, along, lane, [],
+                lambda cursor: self.context.b.plain(self._widen(value, cursor), cursor.width), write,
+            )  # fmt: skip
+            return
         plan = nests.plan_nest(self.context, shape, lane, nests.widest_bits([value]), width)
 
         def full(cursor: Cursor) -> Cursor:
@@ -179,7 +187,7 @@ class _Product:
             write(cursor, self._widen(value, full(cursor)))
             return []
 
-        conditions = nests.find_conditions(self.context, full(plan.cursor), [value])
+        conditions = find_conditions(self.context, full(plan.cursor), [value])
         nests.emit_conditions(self.context, plan, conditions, body)
 
     # The product.

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from precast.engines.cpu import memory, nests
+from precast.engines.cpu.conditions import find_conditions
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Op
 from precast.engines.cpu.kernel import Kernel
@@ -82,16 +83,16 @@ class _Reduction:
         shape = tuple(self.shape[axis] for axis in kept)
         bits = nests.widest_bits(self.operation.operands)
         nest = nests.plan_nest(self.context, shape, kept.index(lane) if lane is not None else None, bits)
-        roots = nests.find_conditions(
+        roots = find_conditions(
             self.context,
-            self._inner_cursor(nest.cursor, Scalar("%axis", "i64"), nest.lane is not None),
+            self._inner_cursor(nest.cursor, Scalar("%axis", "i64"), nest.cursor.lane is not None),
             self.operation.operands,
         )
         outside = [each for each in roots if "%axis" not in each.depends]
 
         def body(cursor: Cursor, carried: list[Plain]) -> list[Plain]:
-            forms = self._run(cursor, None if nest.lane is not None else self.axis)
-            if nest.lane is None:
+            forms = self._run(cursor, None if nest.cursor.lane is not None else self.axis)
+            if nest.cursor.lane is None:
                 forms = self._fold_lanes(forms)
             for buffer, form in zip(buffers, forms, strict=True):
                 memory.write_buffer(self.context, buffer, cursor, form)
@@ -119,7 +120,8 @@ class _Reduction:
         else:
             first = [self._filled(start, element, cursor.width) for element in self.elements]
             lower = 0
-        nest = nests.Nest(self.shape, (self.axis,), self.axis if width > 1 else None, width, cursor)
+        steps = tuple(width if axis == self.axis else 1 for axis in range(len(self.shape)))
+        nest = nests.Nest(self.shape, (self.axis,), steps, cursor)
 
         def body(place: Cursor, carried: list[Plain]) -> Sequence[Plain]:
             return self._combine(carried, self._operands_at(place), place.width)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, reduce, reshuffle, scan
+from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, reduce, reshuffle, scan, strides, tiles
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
 from precast.engines.cpu.kernel import Kernel
-from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
+from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar, Vector
 
 _NOTHING = Cursor((), None, 1)
 _IGNORED = ("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier", "llvm.intr.assume")
@@ -55,8 +55,16 @@ def _materialize(kernel: Kernel, operation: Op) -> None:
 def write_value(kernel: Kernel, value: Value, buffer: Buffer) -> None:
     """Evaluates a tensor at every place into a buffer of its shape."""
     context = kernel.context
-    bits = nests.widest_bits([value])
-    nest = nests.plan_nest(context, value.type.shape, nests.last_wide_dimension(value.type.shape), bits)
+    lane = nests.last_wide_dimension(value.type.shape)
+    along = tiles.find_source_axis(context, value, lane)
+    if along is not None and lane is not None:
+        tiles.emit_turned(
+            context, value, along, lane, [],
+            lambda cursor: context.plain(value, cursor),
+            lambda cursor, vector: memory.write_buffer(context, buffer, cursor, vector),
+        )  # fmt: skip
+        return
+    nest = nests.plan_nest(context, value.type.shape, lane, nests.widest_bits([value]))
 
     def body(cursor: Cursor, carried: list[Plain]) -> list[Plain]:
         memory.write_buffer(context, buffer, cursor, context.evaluate(value, cursor))
@@ -114,6 +122,10 @@ def _lower_store(kernel: Kernel, operation: Op) -> None:
     roots = [operand for store in group for operand in store.operands]
     shape = operation.operands[1].type.shape
     lane = store_lane(kernel, group)
+    along = tiles.find_source_axis(context, operation.operands[1], lane) if len(group) == 1 else None
+    if along is not None and lane is not None:
+        _store_turned(kernel, operation, along, lane)
+        return
     nest = nests.plan_nest(context, shape, lane, nests.widest_bits([store.operands[1] for store in group]))
 
     def body(cursor: Cursor, carried: list[Plain]) -> list[Plain]:
@@ -128,11 +140,26 @@ def _lower_store(kernel: Kernel, operation: Op) -> None:
     nests.emit_nest(context, nest, roots, body)
 
 
+def _store_turned(kernel: Kernel, operation: Op, along: int, lane: int) -> None:
+    context = kernel.context
+    pointer, value, *mask = operation.operands
+
+    def write(cursor: Cursor, vector: Vector) -> None:
+        condition = memory.store_mask(context, operation, cursor)
+        if not memory.is_false(condition):
+            place = context.evaluate(pointer, cursor)
+            memory.store(context, place, vector, condition, value.type.element, cursor.width)
+
+    tiles.emit_turned(context, value, along, lane, [pointer, *mask], lambda cursor: context.plain(value, cursor), write)
+
+
 def store_lane(kernel: Kernel, group: tuple[Op, ...]) -> int | None:
     """The dimension that lanes run along: one in which the stores' addresses step by 1, else the last one."""
     shape = group[0].operands[1].type.shape
     for axis in reversed(range(len(shape))):
-        if shape[axis] > 1 and all(nests.stride_along(kernel.context, store.operands[0], axis) == 1 for store in group):
+        if shape[axis] > 1 and all(
+            strides.stride_along(kernel.context, store.operands[0], axis) == 1 for store in group
+        ):
             return axis
     return nests.last_wide_dimension(shape)
 

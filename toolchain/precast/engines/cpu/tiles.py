@@ -1,0 +1,81 @@
+"""Tiles turned in registers: read along one dimension, written along another. In: a value. Out: loops over tiles.
+
+Where loads are contiguous along one dimension and the target along another, a gather or scatter would touch one element
+at a time; a square tile is read in vectors, transposed with shuffles, and written in vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from precast.engines.cpu import nests, strides
+from precast.engines.cpu.builder import Builder
+from precast.engines.cpu.conditions import find_conditions, transfer
+from precast.engines.cpu.context import Context
+from precast.engines.cpu.ir import ELEMENT_BITS, Value
+from precast.engines.cpu.values import Cursor, Plain, Vector
+
+Write = Callable[[Cursor, Vector], None]
+
+
+def tile_size(value: Value) -> int:
+    """Rows and columns of a tile: eight, or four of 64-bit elements."""
+    return 4 if ELEMENT_BITS[value.type.element] == 64 else 8
+
+
+def find_source_axis(context: Context, value: Value, target: int | None) -> int | None:
+    """The dimension to read `value` along when it is to be written along `target`; None when they are the same."""
+    shape = value.type.shape
+    size = tile_size(value)
+    if target is None or shape[target] < size or strides.is_smooth(context, value, target):
+        return None
+    for axis in reversed(range(len(shape))):
+        if axis != target and shape[axis] >= size and strides.is_smooth(context, value, axis):
+            return axis
+    return None
+
+
+def emit_turned(
+    context: Context,
+    value: Value,
+    along: int,
+    across: int,
+    roots: Sequence[Value],
+    read: Callable[[Cursor], Plain],
+    write: Write,
+) -> None:
+    """Reads tiles along `along` and writes them along `across`; `roots` are what `write` evaluates itself."""
+    size = tile_size(value)
+    nest = nests.plan_tiles(context, value.type.shape, along, across, size)
+    target = Cursor(nest.cursor.index, across, size)
+    conditions = find_conditions(context, nest.cursor, [value]) + find_conditions(context, target, roots)
+
+    def moved(cursor: Cursor, axis: int, lane: int, distance: int) -> Cursor:
+        index = context.b.integer("addi", cursor.index[axis], distance)
+        if distance:
+            transfer(context, conditions, cursor.index[axis].name, index)
+        places = (*cursor.index[:axis], index, *cursor.index[axis + 1 :])
+        return Cursor(places, lane, size)
+
+    def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
+        rows = [context.b.vector(read(moved(cursor, across, along, row)), size) for row in range(size)]
+        for column, vector in enumerate(transpose(context.b, rows)):
+            write(moved(cursor, along, across, column), vector)
+        return []
+
+    nests.emit_conditions(context, nest, conditions, body)
+
+
+def transpose(b: Builder, rows: list[Vector]) -> list[Vector]:
+    """A square of vectors transposed, in log₂ rounds that exchange off-diagonal blocks of half the size."""
+    rows = list(rows)
+    lanes = range(len(rows))
+    half = len(rows) // 2
+    while half:
+        for first in (row for row in lanes if not row & half):
+            a, c = rows[first], rows[first + half]
+            low = [lane if not lane & half else lane - half + len(rows) for lane in lanes]
+            high = [lane + half if not lane & half else lane + len(rows) for lane in lanes]
+            rows[first], rows[first + half] = b.shuffle(a, c, low), b.shuffle(a, c, high)
+        half //= 2
+    return rows
