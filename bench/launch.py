@@ -1,0 +1,277 @@
+"""What a launch costs, against the driver alone and against Triton: `python bench/launch.py RELEASE [--out FILE]`.
+
+RELEASE is the release of bench/launch_kernels, made by `precast build --project bench/launch_kernels`. On a machine
+without an NVIDIA device only the CPU's figure is measured. Every figure is the ratio (or difference) of paired,
+interleaved repetitions with a 95 % interval of its mean; `holds` says that the interval is clear of the bound.
+Needs a C compiler; torch and Triton for the Python figures. Runs on the standard library alone otherwise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib.util
+import json
+import math
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+REPETITIONS = 40
+BATCH = 400  # launches in one repetition: fewer than a stream's queue holds
+SHAPES = {0: (0, 0), 6: (3, 3), 19: (8, 11), 58: (20, 38)}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table. `low` and `high` bound the mean of the paired comparison."""
+
+    what: str
+    against: str
+    unit: str  # ratio, or us for a difference
+    bound: float
+    mean: float
+    low: float
+    high: float
+    ours: float  # medians, in `scale`
+    theirs: float
+    scale: str
+    repetitions: int
+
+    @property
+    def holds(self) -> bool:
+        return self.high <= self.bound
+
+
+def compare(what: str, against: str, bound: float, ours: list[float], theirs: list[float], scale: str,
+            unit: str = "ratio") -> Figure:  # fmt: skip
+    pairs = zip(ours, theirs, strict=True)
+    values = [a / b if unit == "ratio" else a - b for a, b in pairs]
+    mean = statistics.fmean(values)
+    half = 2.03 * statistics.stdev(values) / math.sqrt(len(values))  # Student's t for 35 and more
+    return Figure(what, against, unit, bound, mean, mean - half, mean + half, statistics.median(ours),
+                  statistics.median(theirs), scale, len(values))  # fmt: skip
+
+
+class Bench:
+    """The release, its manifest and the compiled C part."""
+
+    def __init__(self, release: Path, work: Path) -> None:
+        self.release = release.resolve()
+        self.work = work
+        self.units = {unit["unit"]: unit for unit in json.loads((release / "manifest.json").read_text())["units"]}
+        flags = [str(HERE / "launch_raw.c"), "-O2", "-std=c11", "-D_GNU_SOURCE", f"-I{self.release}/include",
+                 f"-L{self.release}/lib", f"-Wl,-rpath,{self.release}/lib", "-lbench", "-ldl"]  # fmt: skip
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", work / "raw.so", *flags], check=True)
+        subprocess.run(["cc", "-o", work / "raw", *flags], check=True)
+        self.raw = ctypes.CDLL(str(work / "raw.so"))
+        for name in ("raw_batch", "ours_batch", "cpu_ours_batch", "cpu_pointer_batch"):
+            getattr(self.raw, name).restype = ctypes.c_double
+        self.raw.device_memory.restype = ctypes.c_uint64
+        self.raw.ours_error.restype = ctypes.c_char_p
+
+    def image(self, unit: str) -> tuple[str, int, str]:
+        """Pack, offset and symbol of a unit."""
+        entry = self.units[unit]
+        return str(self.release / entry["file"]), entry["offset"], entry["facts"]["symbol"]
+
+    def prepare(self, arguments: int) -> None:
+        pack, offset, symbol = self.image(f"args{arguments}@cuda:90")
+        failed = self.raw.raw_prepare(
+            str(self.release).encode(), pack.encode(), ctypes.c_long(offset), symbol.encode(), arguments
+        )
+        if failed:
+            raise SystemExit(f"cannot prepare args{arguments}: {self.raw.ours_error().decode()}")
+
+    def raw_batch(self, arguments: int) -> float:
+        return checked(self.raw.raw_batch(*SHAPES[arguments], BATCH), self.raw)
+
+    def ours_batch(self, arguments: int) -> float:
+        return checked(self.raw.ours_batch(arguments, BATCH), self.raw)
+
+
+def checked(nanoseconds: float, library: ctypes.CDLL) -> float:
+    if nanoseconds < 0:
+        raise SystemExit(f"a launch failed: {library.ours_error().decode()}")
+    return nanoseconds
+
+
+def timed(call: Callable[[], object], synchronize: Callable[[], object]) -> float:
+    """Nanoseconds of one call in a batch."""
+    start = time.perf_counter_ns()
+    for _ in range(BATCH):
+        call()
+    elapsed = time.perf_counter_ns() - start
+    synchronize()
+    return elapsed / BATCH
+
+
+def measure_c(bench: Bench) -> list[Figure]:
+    figures = []
+    for arguments in SHAPES:
+        bench.prepare(arguments)
+        bench.raw_batch(arguments), bench.ours_batch(arguments)
+        theirs, ours = [], []
+        for _ in range(REPETITIONS):
+            theirs.append(bench.raw_batch(arguments))
+            ours.append(bench.ours_batch(arguments))
+        figures.append(compare(f"C launch, {arguments} arguments", "raw cuLaunchKernel", 1.05, ours, theirs, "ns"))
+    return figures
+
+
+def measure_python(bench: Bench) -> list[Figure]:
+    import torch
+    import triton
+
+    sys.path.insert(0, str(bench.release / "python"))
+    import bench as ours_package
+
+    source = load_module(HERE / "launch_kernels/kernels/launch.py")
+    figures = []
+    for arguments in (6, 19):
+        pointers, numbers = SHAPES[arguments]
+        values = [torch.zeros(64, device="cuda") for _ in range(pointers)] + [7] * numbers
+        bench.prepare(arguments)
+        kernel = getattr(ours_package, f"args{arguments}")
+        jit = getattr(source, f"args{arguments}_kernel")[(1,)]
+        calls = {"ours": lambda k=kernel, v=values: k(*v), "triton": lambda k=jit, v=values: k(*v)}
+        for call in calls.values():
+            call()
+        samples: dict[str, list[float]] = {"raw": [], "ours": [], "triton": []}
+        for _ in range(REPETITIONS):
+            samples["raw"].append(bench.raw_batch(arguments))
+            for name, call in calls.items():
+                samples[name].append(timed(call, torch.cuda.synchronize))
+        what = f"Python launch with tensors, {arguments} arguments"
+        figures.append(compare(what, "raw cuLaunchKernel from C", 1.5, samples["ours"], samples["raw"], "ns"))
+        against = f"kernel[grid](…) of Triton {triton.__version__}"
+        figures.append(compare(what, against, 0.25, samples["ours"], samples["triton"], "ns"))
+    return figures
+
+
+PYTHON_START = """
+import ctypes, sys
+sys.path.insert(0, {python!r})
+cuda = ctypes.CDLL("libcuda.so.1")
+context, memory, last = ctypes.c_void_p(), ctypes.c_uint64(), ctypes.c_float()
+assert not cuda.cuInit(0) and not cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+assert not cuda.cuCtxSetCurrent(context) and not cuda.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(4 << 16))
+import bench
+bench.fill(memory.value, 2.5, 1 << 16)
+place = ctypes.c_uint64(memory.value + 4 * 65535)
+assert not cuda.cuMemcpyDtoH_v2(ctypes.byref(last), place, ctypes.c_size_t(4)) and last.value == 2.5
+"""
+
+
+def seconds_of(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def measure_start(bench: Bench) -> list[Figure]:
+    images = bench.work / "fill.txt"
+    images.write_text("{} {} {}\n".format(*bench.image("fill:BLOCK=256@cuda:90")))
+    program = [str(bench.work / "raw"), "start"]
+    tail = [str(bench.release), str(images)]
+    python = [sys.executable, "-I", "-S", "-c", PYTHON_START.format(python=str(bench.release / "python"))]
+    commands = {"bare": [*program, "bare", *tail], "ours": [*program, "ours", *tail], "python": python}
+    samples: dict[str, list[float]] = {name: [] for name in commands}
+    for command in commands.values():
+        seconds_of(command)
+    for _ in range(REPETITIONS):
+        for name, command in commands.items():
+            samples[name].append(1000 * seconds_of(command))
+    against = "a bare driver program"
+    return [
+        compare("process start to first result, C", against, 1.1, samples["ours"], samples["bare"], "ms"),
+        compare("process start to first result, Python", against, 1.5, samples["python"], samples["bare"], "ms"),
+    ]
+
+
+def measure_resident(bench: Bench) -> list[Figure]:
+    images = bench.work / "wide.txt"
+    images.write_text("".join("{} {} {}\n".format(*bench.image(f"wide:STEP={n}@cuda:90")) for n in (1, 2, 3)))
+    samples: dict[str, list[float]] = {"bare": [], "ours": []}
+    for _ in range(REPETITIONS):
+        for name, values in samples.items():
+            command = [str(bench.work / "raw"), "resident", name, str(bench.release), str(images)]
+            output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+            values.append(float(output.split()[0]))
+    what = f"resident memory, 3 units of a release of {len(bench.units)}"
+    return [compare(what, "the same 3 images alone", 1.2, samples["ours"], samples["bare"], "KiB")]
+
+
+def measure_cpu(bench: Bench) -> list[Figure]:
+    unit = next(entry for entry in bench.units.values() if entry["unit"].startswith("args6@cpu"))
+    library, symbol = str(bench.release / unit["file"]).encode(), unit["facts"]["symbol"].encode()
+    folder, count = str(bench.release).encode(), 20_000
+    ours, theirs = [], []
+    for _ in range(REPETITIONS):
+        theirs.append(checked(bench.raw.cpu_pointer_batch(library, symbol, count), bench.raw) / 1000)
+        ours.append(checked(bench.raw.cpu_ours_batch(folder, count), bench.raw) / 1000)
+    return [compare("CPU launch of a grid of 1", "a call through a pointer", 1.0, ours, theirs, "us", "us")]
+
+
+def load_module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def has_device() -> bool:
+    try:
+        cuda = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int()
+    return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def measure(release: Path) -> dict[str, Any]:
+    """All figures that this machine can give, and what it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(release, Path(folder))
+        figures = measure_cpu(bench)
+        if has_device():
+            figures += [*measure_c(bench), *measure_python(bench), *measure_start(bench), *measure_resident(bench)]
+    machine: dict[str, Any] = {
+        "processor": platform.processor() or platform.machine(),
+        "python": sys.version.split()[0],
+    }
+    if has_device():
+        import torch
+        import triton
+
+        machine |= {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
+    return {"machine": machine, "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures]}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("release", type=Path)
+    parser.add_argument("--out", type=Path)
+    arguments = parser.parse_args()
+    result = measure(arguments.release)
+    for figure in result["figures"]:
+        mark = "ok " if figure["holds"] else "OVER"
+        print(f"{mark} {figure['what']} against {figure['against']}: {figure['mean']:.3f} "
+              f"[{figure['low']:.3f}, {figure['high']:.3f}] of at most {figure['bound']} ({figure['unit']}); "
+              f"{figure['ours']:.1f} and {figure['theirs']:.1f} {figure['scale']}")  # fmt: skip
+    if arguments.out:
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
