@@ -26,6 +26,7 @@ from precast.worker.process import WorkerLost, WorkerProcess
 from precast.worker.reproducer import write_reproducer
 
 JOBS_PER_WORKER = 200
+STOPPED = Failure("tool", "the build was stopped before this unit was done")
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,8 @@ class _Seat:
             error = None if event.failure is None else self._explain(task.job, step, event.failure)
         except WorkerLost as lost:
             self._dismiss()
-            event, error = Event("failed"), self._explain(task.job, step, lost_failure(lost), lost=True)
+            failure = STOPPED if self._pool.cancelled else lost_failure(lost)
+            event, error = Event("failed"), self._explain(task.job, step, failure, lost=True)
         except BaseException as broken:
             self._dismiss()
             event, error = Event("failed"), broken
