@@ -26,6 +26,7 @@ sys.path[:0] = [str(ROOT / "tests" / "numerics"), str(ROOT / "kernels")]
 import llvmlite  # noqa: E402
 import numpy as np  # noqa: E402
 import triton  # noqa: E402
+from attention import attention_kernel  # noqa: E402
 from cpu_harness import build  # noqa: E402
 from layer_norm import layer_norm_kernel  # noqa: E402
 from matmul import matmul_kernel  # noqa: E402
@@ -117,6 +118,32 @@ def bench_transpose(size: int, pairs: int) -> dict[str, object]:
     return {**found, "gb_per_s": 2 * x.nbytes / found["ours_s"] / 1e9}
 
 
+def bench_attention(length: int, depth: int, pairs: int, dtype: str = "fp32") -> dict[str, object]:
+    """Four heads, not causal: the floating-point operations of the two products are counted."""
+    heads = 4
+    q, k, v = np.random.default_rng(1).standard_normal((3, heads, length, depth)).astype(np.float32)
+    stored = [each.astype(np.float16) if dtype == "fp16" else each for each in (q, k, v)]
+    out = np.zeros_like(stored[0])
+    scale = depth**-0.5
+    types = {**{each: f"*{dtype}" for each in ("out", "q", "k", "v")}, "scale": "fp32"}
+    names = attention_kernel.arg_names
+    types |= dict.fromkeys(names[len(types) : names.index("CAUSAL")], "i32")
+    constants = {"CAUSAL": False, "HEAD_DIM": depth, "BLOCK_M": 64, "BLOCK_N": 64}
+    kernel = build(attention_kernel, types, constants, level=level())
+    strides = [heads * length * depth, length * depth, depth] * 4
+
+    def reference() -> np.ndarray:
+        score = q @ k.swapaxes(1, 2) * np.float32(scale)
+        weights = np.exp(score - score.max(-1, keepdims=True))
+        return weights / weights.sum(-1, keepdims=True) @ v
+
+    arguments = (out, *stored, scale, 1, heads, heads, length, length, *strides)
+    found = measure(lambda: kernel((triton.cdiv(length, 64), heads), *arguments), reference, pairs)
+    assert np.allclose(out, reference(), atol=2e-3)
+    flops = 4.0 * heads * length * length * depth
+    return {**found, "gflops": flops / found["ours_s"] / 1e9, "numpy_gflops": flops / found["numpy_s"] / 1e9}
+
+
 def level() -> str:
     """The highest feature level of this machine."""
     flags = Path("/proc/cpuinfo").read_text()
@@ -137,13 +164,16 @@ def main() -> None:
         "softmax 256×781": lambda: bench_softmax(781, 1024, pairs),
         "softmax 256×4000": lambda: bench_softmax(4000, 4096, pairs),
         "layer norm 256×4000": lambda: bench_layer_norm(4000, pairs),
+        "attention fp32 4×1024×64": lambda: bench_attention(1024, 64, pairs),
+        "attention fp16 4×1024×64": lambda: bench_attention(1024, 64, pairs, "fp16"),
         "transpose 1024": lambda: bench_transpose(1024, pairs),
         "transpose 1000": lambda: bench_transpose(1000, pairs),
     }
     results = {name: run() for name, run in figures.items() if arguments.only in name}
     for name, result in results.items():
         print(name, {key: round(float(str(value)), 4) for key, value in result.items()})
-    machine = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "")
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    machine = next((line.split(":")[1].strip() for line in lines if "model name" in line), "")
     report = {
         "machine": machine, "level": level(), "threads": 1, "pairs": pairs, "python": platform.python_version(),
         "numpy": np.__version__, "triton": triton.__version__, "llvmlite": llvmlite.__version__, "figures": results,
