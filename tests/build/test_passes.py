@@ -1,6 +1,8 @@
 """Passes from outside in real compilations: where they stand, what they leave, what goes wrong."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from plugin_tree import PluginTree
@@ -355,3 +357,31 @@ class Bad(Pass):
     with pytest.raises(CompileError, match="the IR it left is not valid") as caught:
         tree.compile(pool, target="cpu:x86-64-v3")
     assert (caught.value.pass_name, caught.value.stage) == ("bad", "loops")
+
+
+def test_a_failed_pass_is_replayed_from_the_ir_that_it_was_given(tree, pool):
+    tree.plugin("""
+class Bad(Pass):
+    name, stage, at = "bad", "ttgir", end()
+
+    def run(self, module, context):
+        raise ValueError("always")
+""")
+    tree.select('use = "bad"\ntargets = "cuda:*"')
+    with pytest.raises(CompileError) as caught:
+        tree.compile(pool)
+    command = [sys.executable, "-m", "precast", "repro", str(tree.folder / caught.value.reproducer)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tree.folder)
+    assert done.returncode == 1
+    assert "ValueError: always" in done.stderr and "pass:  bad" in done.stderr
+
+
+def test_opt_starts_from_a_built_units_ir(tree, pool):
+    tree.compile(pool)
+    tree.plugin(RENAME.format(stage="ttir", at="end()"))
+    command = [sys.executable, "-m", "precast", "opt", "scale", "--stage", "ttir", "--pass", "rename{to=again}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tree.folder)
+    assert done.returncode == 0, done.stderr
+    assert "tt.func public @again(" in done.stdout and "tt.store" in done.stdout
+    done = subprocess.run([*command[:4], "scael", *command[5:]], capture_output=True, text=True, cwd=tree.folder)
+    assert done.returncode == 1 and "no built unit matches `scael`" in done.stderr
