@@ -189,9 +189,10 @@ def check_second_device(kernels: Any, kit: Path) -> str | None:
 
 
 def refusal(kernels: Any, call: Callable[[], object], kind: type[Exception] | None = None) -> str:
+    expected: type[Exception] = kind or kernels.LaunchError
     try:
         call()
-    except kind or kernels.LaunchError as error:
+    except expected as error:
         return str(error)
     raise AssertionError("nothing was refused")
 
