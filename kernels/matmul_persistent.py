@@ -3,6 +3,7 @@
 a: [m, k], b: [k, n], out: [m, n], rows `*_stride` elements apart and a multiple of 16 bytes, columns contiguous; one
 dtype (fp16, bf16). Each of `programs` programs (one per multiprocessor, or so) walks every `programs`-th tile. On sm_90
 and later the descriptors lie in global scratch and drive TMA; elsewhere they are plain pointer arithmetic.
+TMA writes rows of out in units of 16 bytes: what is left of the last one in a row becomes zero.
 """
 
 import triton

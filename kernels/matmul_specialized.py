@@ -2,7 +2,7 @@
 
 a: descriptor of [m, k], b: of [k, n], out: of [m, n], with blocks of [BLOCK_M, BLOCK_K], [BLOCK_K, BLOCK_N] and
 [BLOCK_M, BLOCK_N]; one dtype (fp16, bf16). One group of warps keeps TMA loads in flight, others multiply. One tile per
-program.
+program. TMA writes rows of out in units of 16 bytes: what is left of the last one in a row becomes zero.
 """
 
 import triton

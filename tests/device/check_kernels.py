@@ -40,28 +40,33 @@ def check_kernels(kit: Path) -> list[Result]:
     from kernel_cases.call import Call
 
     calls = [Call.from_data(data) for data in json.loads((kit / "calls.json").read_text())]
-    results = []
-    for call in calls:
-        for shape in CASES[call.kernel].shapes:
-            results += check_problem(kit, call, shape)
-    return results
+    return [result for call in calls for result in check_call(kit, call, CASES[call.kernel])]
 
 
-def check_problem(kit: Path, call: Any, shape: tuple[int, ...]) -> Iterator[Result]:
-    """One problem through both launchers."""
-    from kernel_cases import CASES
-
+def check_call(kit: Path, call: Any, case: Any) -> Iterator[Result]:
+    """The problems of one call through both launchers."""
     for launcher, launch in (("python", launch_from_python), ("c", launch_from_c)):
-        problem = CASES[call.kernel].problem(call.values, shape)
-        failure = launch(kit, call, problem)
-        errors = [] if failure else problem.errors()
-        largest = max((error.largest for error in errors), default=0.0)
-        share = max((error.share for error in errors), default=0.0)
-        yield Result(call.kernel, str(call), shape, launcher, largest, share, failure)
+        problems = [case.problem(call.values, shape) for shape in case.shapes]
+        failure = launch(kit, call, problems)
+        for shape, problem in zip(case.shapes, problems, strict=True):
+            errors = [] if failure else problem.errors()
+            largest = max((error.largest for error in errors), default=0.0)
+            share = max((error.share for error in errors), default=0.0)
+            yield Result(call.kernel, str(call), shape, launcher, largest, share, failure)
 
 
-def launch_from_python(kit: Path, call: Any, problem: Any) -> str:
+def launch_from_python(kit: Path, call: Any, problems: list[Any]) -> str:
     """Launch through the release's Python package with torch tensors; the failure's text, or nothing."""
+    try:
+        for problem in problems:
+            launch_with_torch(call, problem)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def launch_with_torch(call: Any, problem: Any) -> None:
+    """One launch, and the outputs back in the problem's arrays."""
     import kernels
     import torch
     from kernel_cases.call import positional
@@ -73,15 +78,10 @@ def launch_from_python(kit: Path, call: Any, problem: Any) -> str:
         tensors.append((array, tensor))
         return tensor.as_strided(array.shape, array.strides)
 
-    arguments = positional(call, problem, upload)
-    try:
-        getattr(kernels, call.kernel)(*arguments, **call.values)
-        torch.cuda.synchronize()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
+    getattr(kernels, call.kernel)(*positional(call, problem, upload), **call.values)
+    torch.cuda.synchronize()
     for array, tensor in tensors:
         array.data[...] = download(tensor, array)
-    return ""
 
 
 def on_device(array: Any) -> Any:
@@ -103,17 +103,19 @@ def download(tensor: Any, array: Any) -> Any:
     return tensor.view(torch.uint8).cpu().numpy().view(array.data.dtype)
 
 
-def launch_from_c(kit: Path, call: Any, problem: Any) -> str:
+def launch_from_c(kit: Path, call: Any, problems: list[Any]) -> str:
     """Launch through the kit's C program; the failure's text, or nothing."""
     from kernel_cases.call import read_outputs, write_call
 
     with tempfile.TemporaryDirectory() as parent:
-        folder = Path(parent) / "problem"
-        write_call(folder, call, problem)
-        done = subprocess.run([kit / "runner", "cuda", folder], capture_output=True, text=True, timeout=120)
+        folders = [Path(parent) / str(number) for number in range(len(problems))]
+        for folder, problem in zip(folders, problems, strict=True):
+            write_call(folder, call, problem)
+        done = subprocess.run([kit / "runner", "cuda", *folders], capture_output=True, text=True, timeout=120)
         if done.returncode:
             return done.stderr.strip() or f"exit status {done.returncode}"
-        read_outputs(folder, problem)
+        for folder, problem in zip(folders, problems, strict=True):
+            read_outputs(folder, problem)
     return ""
 
 

@@ -23,12 +23,16 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Array:
-    """An array argument: `shape` with `strides` (in elements) inside flat `data`; gaps between rows hold a mark."""
+    """An array argument: `shape` with `strides` (in elements) inside flat `data`; gaps between rows hold a mark.
+
+    The first `slack` elements of each gap may change: TMA stores rows in units of 16 bytes.
+    """
 
     element: str
     data: Storage
     shape: Shape
     strides: Shape
+    slack: int = 0
 
     def view(self) -> Storage:
         """The array inside its buffer: writing to it writes the buffer."""
@@ -40,7 +44,8 @@ class Array:
     def broken_gaps(self) -> int:
         """How many elements of the gaps no longer hold the mark: writes out of bounds."""
         gaps = np.ones(len(self.data), bool)
-        as_strided(gaps, self.shape, self.strides)[...] = False
+        owned = (*self.shape[:-1], self.shape[-1] + self.slack) if self.shape else ()
+        as_strided(gaps, owned, self.strides)[...] = False
         changed = self.data.view(np.uint8).reshape(len(self.data), -1) != _mark(self.element).view(np.uint8)
         return int(np.count_nonzero(changed.any(axis=1) & gaps))
 
@@ -168,12 +173,12 @@ def _mark(element: str) -> Storage:
     return encode([number], element)
 
 
-def blank(element: str, shape: Shape, *, gap: int = 0) -> Array:
-    """An array full of marks; `gap` elements stand between rows."""
+def blank(element: str, shape: Shape, *, gap: int = 0, slack: int = 0) -> Array:
+    """An array full of marks; `gap` elements stand between rows, `slack` of them the array's own."""
     row = (shape[-1] if shape else 1) + gap
     strides = (*(int(np.prod(shape[i + 1 : -1], dtype=np.int64)) * row for i in range(len(shape) - 1)), 1)
     size = max(int(np.prod(shape[:-1], dtype=np.int64)) * row, 1)
-    return Array(element, np.repeat(_mark(element), size), shape, strides if shape else ())
+    return Array(element, np.repeat(_mark(element), size), shape, strides if shape else (), slack)
 
 
 def filled(values: npt.ArrayLike, element: str, *, gap: int = 0) -> Array:

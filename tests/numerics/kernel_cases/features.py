@@ -17,16 +17,17 @@ from kernel_cases.case import (
     blank,
     filled,
 )
+from kernel_cases.products import aligned_gap, slack
 from kernel_cases.rows import ROW_SHAPES, draw, gap_of
 from kernel_cases.tokens import make_transpose
 
 
 def make_tile_copy(values: Values, shape: Shape, generator: np.random.Generator) -> Problem:
-    element, gap = str(values["dtype"]), -shape[1] % 16 + 16
+    element, gap = str(values["dtype"]), aligned_gap(shape[1])
     x = generator.integers(-100, 100, shape).astype(np.float64)
     block = ("BLOCK_ROWS", "BLOCK_COLS")
     arguments: dict[str, Argument] = {
-        "out": Descriptor(blank(element, shape, gap=gap), block),
+        "out": Descriptor(blank(element, shape, gap=gap, slack=slack(shape[1], element)), block),
         "x": Descriptor(filled(x, element, gap=gap), block),
         "n_rows": shape[0],
         "n_cols": shape[1],

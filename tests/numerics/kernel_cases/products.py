@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kernel_cases.case import Argument, Array, Descriptor, KernelCase, Problem, Shape, Tolerance, Values, blank, filled
-from kernel_cases.dtypes import HALF_ULP, Floats
+from kernel_cases.dtypes import HALF_ULP, STORAGE, Floats
 from kernel_cases.rows import draw, gelu, sigmoid
 
 # m, n, k: one tile or less, ragged, several tiles.
@@ -48,16 +48,21 @@ def make_matmul(values: Values, shape: Shape, generator: np.random.Generator) ->
     return Problem(arguments, {"out": wanted}, {"out": product_tolerance(element, shape[2])})
 
 
-def _aligned_gap(columns: int) -> int:
-    # Descriptors need rows that are multiples of 16 bytes.
+def aligned_gap(columns: int) -> int:
+    """A gap that makes rows a multiple of 16 elements long, as descriptors need."""
     return -columns % 16 + 16
+
+
+def slack(columns: int, element: str) -> int:
+    """Elements between the end of a row and the next 16 bytes, which TMA writes too."""
+    return -columns % (16 // np.dtype(STORAGE[element]).itemsize)
 
 
 def _descriptor_operands(values: Values, shape: Shape, generator: np.random.Generator) -> tuple[Array, Array, Array]:
     element, (m, n, k) = str(values["dtype"]), shape
     a, b = draw(generator, (m, k), element), draw(generator, (k, n), element)
-    out = blank(element, (m, n), gap=_aligned_gap(n))
-    return out, filled(a, element, gap=_aligned_gap(k)), filled(b, element, gap=_aligned_gap(n))
+    out = blank(element, (m, n), gap=aligned_gap(n), slack=slack(n, element))
+    return out, filled(a, element, gap=aligned_gap(k)), filled(b, element, gap=aligned_gap(n))
 
 
 def make_persistent(values: Values, shape: Shape, generator: np.random.Generator) -> Problem:
