@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from precast.cli import main
+from precast.store import Store
 
 
 def run(*words, cwd):
@@ -43,13 +44,18 @@ def test_its_pass_leaves_findings_in_the_manifest(project):
 
 def test_cleaning(project, capsys):
     release = (project / "generated/first_kernels/current").resolve()
-    assert main(["clean", "--project", str(project), "--keep", "1"]) == 0
-    assert release.is_dir() and capsys.readouterr().out == ""
+    old = project / "build/units/cuda-90/renamed-0123456789ab"
+    old.mkdir()
+    Store(project / "build/store").put(b"of no use")
+    capsys.readouterr()
     assert main(["clean", "--project", str(project)]) == 0
-    assert not (project / "build").exists() and release.is_dir()
+    assert capsys.readouterr().out == "removed 1 unused entries of the store\n"
+    assert release.is_dir() and not old.exists()
+    again = run("-m", "precast", "build", "--json", cwd=project)
+    assert json.loads(again.stdout)["reused"] == 6  # one line: nothing ran
+    assert main(["clean", "--project", str(project), "--all"]) == 0
+    assert not (project / "build").exists() and not release.exists()
     assert main(["clean", "--project", str(project)]) == 0
-    assert main(["clean", "--project", str(project), "--keep", "0"]) == 0
-    assert not release.exists()
 
 
 def test_nothing_is_written_over(project, capsys):

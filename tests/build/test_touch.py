@@ -1,6 +1,8 @@
 """What a change rebuilds: exactly what it reaches, through `precast build` and `scons` alike."""
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 from tree import make_tree
@@ -49,6 +51,21 @@ def test_first_build_makes_everything_and_the_second_nothing(tree):
     assert build.steps == []
     assert find_faults(build.release) == []
     assert sorted(images(build)) == units("scale", "shift", "copy")
+
+
+NULL_BUILD = """
+import sys
+from precast.cli import main
+assert main(["build", "--project", sys.argv[1]]) == 0
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"SCons", "triton", "mlir", "llvmlite", "jinja2"}))
+"""
+
+
+def test_a_build_with_nothing_to_do_imports_no_build_tool_and_no_compiler(tree):
+    tree.build()
+    command = [sys.executable, "-c", NULL_BUILD, str(tree.folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_comment_rebuilds_no_image(tree):

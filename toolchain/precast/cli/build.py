@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from precast.graph.driver import build
 from precast.graph.reporting import choose_reporter
 from precast.graph.session import Request
+from precast.worker.memory import default_worker_count
 
 HELP = "Build the units of a project and its release."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-j",
-        "--jobs",
-        type=int,
-        default=len(os.sched_getaffinity(0)),
-        metavar="N",
-        help="jobs at once (default: cores)",
+        "-j", "--jobs", type=int, default=0, metavar="N", help="units at once (default: what cores and memory allow)"
     )
     parser.add_argument("-k", "--keep-going", action="store_true", help="build what can be built when a unit fails")
     parser.add_argument("--target", action="append", metavar="GLOB", help="only targets like this; repeatable")
@@ -34,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = Request(
         kernels=tuple(arguments.kernel or ("*",)),
         targets=tuple(arguments.target or ("*",)),
-        jobs=max(1, arguments.jobs),
+        jobs=arguments.jobs if arguments.jobs > 0 else default_worker_count(),
     )
     reporter = choose_reporter(sys.stdout, "json" if arguments.json else "")
     build(arguments.project, request, reporter, keep_going=arguments.keep_going)

@@ -1,32 +1,53 @@
-"""`precast clean [--keep N]`: removes the build folder, or old releases."""
+"""`precast clean [--keep N]`: removes old releases, and what the build folder holds for no unit any more."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
+from precast.errors import BugError
+from precast.graph.collect import collect_leftovers, prune_store
 from precast.graph.lock import locked
-from precast.project import read_project
+from precast.graph.reporting import SilentReporter
+from precast.graph.session import Request, Session
+from precast.graph.steps import BUILD, GENERATED
+from precast.project import Project, read_project
 from precast.release.clean import remove_folder, remove_releases
+from precast.worker.executor import Executor
 
-HELP = "Remove the build folder (releases stay), or with --keep all but the newest releases (the build folder stays)."
+HELP = "Remove old releases, and what the build folder holds for no unit any more."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", type=int, metavar="N", help="keep the N newest releases, remove older ones")
+    parser.add_argument("--keep", type=int, default=1, metavar="N", help="releases to keep, newest first (default: 1)")
+    parser.add_argument("--all", action="store_true", help="remove the whole build folder and every release")
     parser.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder of pyproject.toml")
 
 
 def run(arguments: argparse.Namespace) -> int:
     project = read_project(arguments.project)
-    build = project.folder / "build"
-    if arguments.keep is None and not build.exists():
-        return 0
+    build = project.folder / BUILD
     with locked(build):
-        if arguments.keep is None:
+        removed = remove_releases(project.folder / GENERATED / project.name, 0 if arguments.all else arguments.keep)
+        for path in removed:
+            print(f"removed {path}")
+        if arguments.all:
             remove_folder(build)
             print(f"removed {build}")
         else:
-            for path in remove_releases(project.folder / "generated" / project.name, arguments.keep):
-                print(f"removed {path}")
+            print(f"removed {clean_build(project)} unused entries of the store")
     return 0
+
+
+def clean_build(project: Project) -> int:
+    """Collects leftovers in the build folder; returns how many entries of the store went."""
+    session = Session(project, Request(), SilentReporter(), _refuse)
+    try:
+        collect_leftovers(session)
+        return prune_store(session)
+    finally:
+        session.close()
+
+
+def _refuse(jobs: int) -> Executor:
+    raise BugError("cleaning compiled a unit")

@@ -1,7 +1,9 @@
-"""Removing what belongs to no step any more: outputs of renamed kernels, dropped targets, old packs.
+"""Removing what belongs to no step any more: outputs of renamed kernels, dropped targets, old packs, unused entries
+of the store.
 
 In: a session whose plan is the whole project's. Out: nothing but less. A build of a part of the project collects
-nothing, for it does not know what the rest needs.
+nothing, for it does not know what the rest needs. A build leaves the store alone: going back to an earlier state of
+the sources then costs nothing. `precast clean` empties it of what no unit uses now.
 """
 
 from __future__ import annotations
@@ -10,9 +12,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from precast.artifact import StageFile, UnitResult
+from precast.codec import from_json
 from precast.graph.session import Session
-from precast.graph.steps import LIBRARIES, PACKS, PLUGINS, SCONSTRUCT, UNITS
-from precast.store import telling_disk_faults
+from precast.graph.steps import LIBRARIES, PACKS, PLUGINS, SCONSTRUCT, STORE, UNITS, UnitStep, facts_path
+from precast.store import Store, telling_disk_faults
 
 
 def collect_leftovers(session: Session) -> None:
@@ -27,6 +31,25 @@ def collect_leftovers(session: Session) -> None:
         with telling_disk_faults(path):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     session.index.forget_absent_files()
+
+
+def prune_store(session: Session) -> int:
+    """Removes every entry of the store that no built unit of the plan came from; returns how many."""
+    store = Store(session.folder / STORE)
+    stages = [stage for step in session.steps.units for stage in _stages_of(session, step)]
+    keep = {store.object_path(stage.digest) for stage in stages} | {store.record_path(stage.key) for stage in stages}
+    removed = [path for path in store.root.rglob("*") if path.is_file() and path not in keep]
+    for path in removed:
+        with telling_disk_faults(path):
+            path.unlink()
+    return len(removed)
+
+
+def _stages_of(session: Session, step: UnitStep) -> tuple[StageFile, ...]:
+    """The stages of a unit that is built and fresh; none of another, which is to be compiled anyway."""
+    if not session.is_fresh(step):
+        return ()
+    return from_json((session.folder / facts_path(step.planned)).read_bytes(), UnitResult).stages
 
 
 def _leftovers(root: Path, folders: set[str], files: set[str]) -> Iterator[Path]:

@@ -54,7 +54,29 @@ class Reporter(Protocol):
         """The last event."""
 
 
-class PlainReporter:
+class SilentReporter:
+    """Says nothing."""
+
+    def begin(self, steps: int) -> None:
+        pass
+
+    def started(self, step: str) -> None:
+        pass
+
+    def ended(self, step: str, seconds: float, reused: bool) -> None:
+        pass
+
+    def failed(self, step: str, error: PrecastError) -> None:
+        pass
+
+    def warned(self, message: str) -> None:
+        pass
+
+    def finish(self, summary: Summary) -> None:
+        pass
+
+
+class PlainReporter(SilentReporter):
     """One line per finished step."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -63,9 +85,6 @@ class PlainReporter:
 
     def begin(self, steps: int) -> None:
         self._steps = steps
-
-    def started(self, step: str) -> None:
-        pass
 
     def ended(self, step: str, seconds: float, reused: bool) -> None:
         self._say(step, "reused" if reused else f"{seconds:.1f} s")

@@ -39,6 +39,7 @@ from precast.graph.session import Request, Session
 from precast.graph.steps import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, ImagesStep, Step, UnitStep
 from precast.launch.sources import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES, library_sources
 from precast.project import SETTINGS_FILE, read_project
+from precast.worker.memory import default_worker_count
 from precast.worker.pool import WorkerPool
 
 ALIAS = "precast"
@@ -86,7 +87,7 @@ def _build_plugins(env: Any, session: Session, plugins: list[Any]) -> None:
 
 def _open_session(env: Any) -> Session:
     """A session for plain `scons`: options from its command line, summary and end when the process ends."""
-    env.SetOption("num_jobs", len(os.sched_getaffinity(0)))
+    env.SetOption("num_jobs", default_worker_count())
     stack = ExitStack()
     stack.enter_context(locked(Path(BUILD)))
     options = SCons.Script.ARGUMENTS
