@@ -77,6 +77,7 @@ class Facts:
     tensor_descriptors: tuple[TensorDescriptor, ...] = ()
     buffers: tuple[DeviceBuffer, ...] = ()
     reproducible: bool = True
+    source_digest: str = ""  # of the jit function with what it reaches: `engines.source_digest`
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,15 @@ from pathlib import Path
 
 import jinja2
 
+from precast.engines import source_digest
 from precast.errors import ToolError
 from precast.launch.context import LibraryContext, describe_library
 from precast.launch.formats import ReleaseInterface
+from precast.launch.package import serve
 
 RUNTIME = Path(__file__).parent / "runtime"
+# Modules of ours that go into a release's package as they are: they need the standard library alone.
+PACKAGE_FILES = {"_serve.py": Path(serve.__file__), "_source.py": Path(source_digest.__file__)}
 
 # What compiles and links the library; warnings are errors in our tests, not on a user's compiler.
 COMPILE_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra")
@@ -54,6 +58,7 @@ def render_library(interface: ReleaseInterface, version: str = "0.0.0") -> tuple
     files += [SourceFile(f"src/runtime/{path.name}", path.read_text()) for path in _runtime_files()]
     files.append(SourceFile("include/precast.h", (RUNTIME / "precast.h").read_text()))
     files.append(SourceFile(f"python/{name}/py.typed", ""))
+    files += [SourceFile(f"python/{name}/{place}", file.read_text()) for place, file in PACKAGE_FILES.items()]
     return tuple(sorted(files, key=lambda file: file.path))
 
 

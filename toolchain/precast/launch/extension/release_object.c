@@ -136,8 +136,8 @@ static PyObject *check_signature(PyObject *self, PyObject *key) {
                                                 (const unsigned char *)bytes));
 }
 
-static PyObject *describe(const precast_unit *unit) {
-    return Py_BuildValue("{s:s,s:s,s:s,s:O,s:O,s:i,s:i,s:L,s:L,s:i,s:i}", "unit", unit->unit, "kernel", unit->kernel,
+static PyObject *describe(const precast_unit *unit, const char *description) {
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:O,s:i,s:i,s:L,s:L,s:i,s:i}", "description", description, "unit", unit->unit, "kernel", unit->kernel,
                          "target", unit->target, "fits", unit->fits ? Py_True : Py_False, "loaded",
                          unit->loaded ? Py_True : Py_False, "warps", unit->warps, "ctas", unit->ctas, "image_bytes",
                          (long long)unit->image_bytes, "shared_bytes", (long long)unit->shared_bytes, "registers",
@@ -147,13 +147,14 @@ static PyObject *describe(const precast_unit *unit) {
 static PyObject *query(PyObject *self, PyObject *unused) {
     precast_release *release = ((release_object *)self)->release;
     (void)unused;
-    size_t count = precast_index_of(release)->unit_count;
+    const precast_index *index = precast_index_of(release);
+    size_t count = index->unit_count;
     precast_unit *units = PyMem_Calloc(count + 1, sizeof *units);
     PyObject *list = units ? PyList_New(0) : PyErr_NoMemory();
     if (units)
         precast_query(release, units, count);
     for (size_t i = 0; list && i < count; i++) {
-        PyObject *entry = describe(&units[i]);
+        PyObject *entry = describe(&units[i], precast_text(index, index->units[i].description));
         if (!entry || PyList_Append(list, entry))
             Py_CLEAR(list);
         Py_XDECREF(entry);

@@ -6,6 +6,7 @@ In: a `ReleaseIndex`. Out: bytes, the same for the same value. `records` has the
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from collections.abc import Mapping, Sequence
 
@@ -171,8 +172,15 @@ def _unit_row(
         facts.thread_scratch_bytes, facts.global_scratch_bytes, facts.global_scratch_align,
         facts.profile_scratch_bytes, facts.profile_scratch_align,
         -1 if facts.registers is None else facts.registers, -1 if facts.spill_bytes is None else facts.spill_bytes,
-        facts.code_bytes, 0,
+        facts.code_bytes, tables.text(_description(each)),
     )  # fmt: skip
+
+
+def _description(each: IndexedUnit) -> str:
+    """What only the Python package reads: the constexprs, options and source that the unit was made from, as JSON."""
+    constants = {argument.name: argument.value for argument in each.unit.arguments if argument.type == "constexpr"}
+    about = {"constants": constants, "options": dict(each.unit.options), "source": each.facts.source_digest}
+    return json.dumps(about, sort_keys=True, separators=(",", ":"))
 
 
 def _architecture(tables: Tables, target: Target) -> tuple[int, int]:

@@ -154,7 +154,8 @@ static int unit_fits(const precast_index *index, const precast_unit_record *unit
         return 0;
     uint32_t slots = index->kernels[unit->kernel].slots.count;
     precast_span types = {unit->slot_types, slots};
-    if (!text_fits(index, unit->text) || !text_fits(index, unit->symbol) || unit->image >= index->image_count ||
+    if (!text_fits(index, unit->text) || !text_fits(index, unit->symbol) ||
+        !text_fits(index, unit->description) || unit->image >= index->image_count ||
         (unit->backend == PRECAST_HIP && !text_fits(index, unit->arch)) ||
         !span_fits(index, PRECAST_SLOT_TYPES, types) || !hints_fit(index, unit->hints, slots) ||
         !hints_fit(index, unit->promises, slots) || !span_fits(index, PRECAST_BUFFERS, unit->buffers) ||

@@ -79,7 +79,7 @@ typedef struct precast_unit_record {
     uint32_t warps, ctas, warp_size, shared_bytes, tensor_memory_bytes, thread_scratch_bytes;
     uint32_t global_scratch_bytes, global_scratch_align, profile_scratch_bytes, profile_scratch_align;
     int32_t registers, spill_bytes;
-    uint32_t code_bytes, reserved;
+    uint32_t code_bytes, description; /* text for the Python package */
 } precast_unit_record;
 
 typedef struct precast_parameter_record { uint8_t kind, type; uint16_t slot; uint32_t extra; } precast_parameter_record;

@@ -1,0 +1,1 @@
+"""What goes into a release's Python package as it is."""
