@@ -157,6 +157,18 @@ def test_killed_at_any_time_the_next_build_is_right(make):
         assert drafts(tree) == [] and tree.scons().steps == []
 
 
+def test_an_interrupted_build_ends_at_once_and_says_so(make):
+    tree = make(kernels=1, orders={0: "hang llir"})
+    with start(tree) as first:
+        wait_for(first, "started")
+        time.sleep(1)
+        asked = time.monotonic()
+        first.send_signal(signal.SIGINT)
+        _, told = first.communicate(timeout=60)
+    assert (first.returncode, told) == (130, "interrupted\n")
+    assert time.monotonic() - asked < 5
+
+
 def test_workers_are_gone_with_a_killed_build(make):
     tree = make(kernels=1, orders={0: "hang llir"})
     with start(tree) as first:

@@ -27,6 +27,8 @@ def build(folder: Path, request: Request, reporter: Reporter, *, keep_going: boo
         try:
             if session.build_script_moved() or session.stale:
                 _run_graph(session, keep_going)
+            if session.interrupted:
+                raise KeyboardInterrupt
             summary = session.finish()
         finally:
             session.close()
@@ -54,5 +56,5 @@ def _run_graph(session: Session, keep_going: bool) -> None:
         code = scons_surface.run_scons(arguments)
     if session.fault is not None:
         raise session.fault
-    if code and not session.failures:
+    if code and not session.failures and not session.interrupted:
         raise ToolError(f"SCons ended with exit code {code}", hint="what it said stands above")

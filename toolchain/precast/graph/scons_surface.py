@@ -55,6 +55,10 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
                 super().execute()
 
     def failed(self) -> None:
+        if self.session.interrupted:  # the user knows
+            self.do_failed()
+            self.exc_clear()
+            return
         build_error = SCons.Errors.convert_to_BuildError(self.exc_info()[1])
         build_error.node = build_error.node or self.node
         path = path_of(self.targets[0])
@@ -87,9 +91,20 @@ def path_of(node: Any) -> str:
     return str(node.get_internal_path() if isinstance(node, SCons.Node.FS.Base) else node)
 
 
+class Interrupt(SCons.Taskmaster.Job.InterruptState):  # type: ignore[misc]  # SCons has no types
+    """SCons's note that a signal asked it to stop; it would wait for running jobs, which may take minutes."""
+
+    session: ClassVar[Session]
+
+    def set(self) -> None:
+        super().set()
+        self.session.interrupt()
+
+
 def install_session(session: Session) -> None:
     """Has SCons run its tasks for `session`. SCons keeps one task class for the process, so there is one session."""
     SCons.Script.Main.BuildTask = type("SessionTask", (StepTask,), {"session": session})
+    SCons.Taskmaster.Job.InterruptState = type("SessionInterrupt", (Interrupt,), {"session": session})
 
 
 def installed_session() -> Session | None:

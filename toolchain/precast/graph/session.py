@@ -58,6 +58,7 @@ class Session:
         self.folder = project.folder.resolve()
         self._origin = Path.cwd()
         self.begun = False
+        self.interrupted = False
         self.index = Index(self.folder / INDEX_FILE, self.folder)
         self.aloud = aloud
         self.failures: list[PrecastError] = []
@@ -191,6 +192,13 @@ class Session:
             self._outcomes[name] = "failed"
             self.failures.append(error)
             self._reporter.failed(name, error)
+
+    def interrupt(self) -> None:
+        """Ends running jobs. Called from a signal handler, so another thread does it."""
+        self.interrupted = True
+        executor = self._executor
+        if executor is not None:
+            threading.Thread(target=lambda: executor.close(cancel=True), name="precast-interrupt").start()
 
     def finish(self) -> Summary:
         """Reports and returns the summary."""
