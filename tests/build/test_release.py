@@ -166,6 +166,20 @@ def test_signature_binds_release_to_key(tmp_path):
         verify_signature(release, public)
 
 
+def test_sign_command(tmp_path, capsys):
+    release = make_release(tmp_path)
+    assert main(["sign", "--new-keys", str(tmp_path / "keys")]) == 0
+    private, public, raw = capsys.readouterr().out.splitlines()
+    assert len(raw.removeprefix("for a launcher's open: ")) == 64
+    assert main(["sign", str(release), "--key", private]) == 0
+    assert capsys.readouterr().out == f"{release}/manifest.json.sig\n"
+    assert main(["verify", str(release), "--key", public]) == 0
+    assert capsys.readouterr().out.endswith(f"good, signed by {public}\n")
+    assert main(["sign", "--new-keys", str(tmp_path / "keys")]) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert main(["sign"]) == 1
+
+
 @pytest.mark.parametrize(
     ("content", "told"),
     [(None, "cannot read the key {}: No such file or directory"), (b"junk", "{} holds no private key in PEM form")],

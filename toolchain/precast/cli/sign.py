@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from precast.errors import SpecError
-from precast.release.sign import make_keys, sign_release
+from precast.release.sign import make_keys, public_key_hex, sign_release
 
 HELP = "Sign a release with an ed25519 key, or make a pair of keys."
 
@@ -19,8 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.new_keys:
-        for path in make_keys(arguments.new_keys):
-            print(path)
+        private, public = make_keys(arguments.new_keys)
+        print(f"{private}\n{public}\nfor a launcher's open: {public_key_hex(public)}")
         return 0
     if not arguments.release or not arguments.key:
         raise SpecError("nothing to sign", hint="precast sign DIR --key FILE, or precast sign --new-keys FOLDER")

@@ -60,6 +60,11 @@ def make_keys(folder: Path) -> tuple[Path, Path]:
     return paths
 
 
+def public_key_hex(key: Path) -> str:
+    """The 32 bytes of a public key as hex: what launchers take that must not read PEM."""
+    return str(_public_key(key).public_bytes_raw().hex())
+
+
 def _private_key(path: Path) -> Any:
     serialization = _cryptography("hazmat.primitives.serialization")
     return _of_kind(
