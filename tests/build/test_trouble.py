@@ -108,6 +108,27 @@ def test_wrong_spec_stops_both_commands_before_anything_is_built(make):
     assert not (tree.folder / "build/units").exists()
 
 
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("Default('.')\n", "error: SConstruct does not call `env.Precast()`"),
+        ("syntax error\n", "error: SCons ended with exit code 2"),
+    ],
+)
+def test_wrong_build_script_is_told(make, script, told):
+    tree = make(kernels=1)
+    tree.write("SConstruct", script)
+    build = tree.build()
+    assert build.code == 1 and told in build.err and "Traceback" not in build.err
+
+
+def test_project_without_a_build_script_is_built_too(make):
+    tree = make(kernels=1)
+    (tree.folder / "SConstruct").unlink()
+    assert find_faults(tree.build().release) == []
+    assert tree.build().steps == []
+
+
 def test_crashed_worker_fails_its_unit_alone(make):
     tree = make(orders={0: "crash llir"})
     build = tree.build("-k")

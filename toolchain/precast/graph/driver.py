@@ -56,5 +56,7 @@ def _run_graph(session: Session, keep_going: bool) -> None:
         code = scons_surface.run_scons(arguments)
     if session.fault is not None:
         raise session.fault
+    if not code and not session.begun:
+        raise ToolError(f"{SCONSTRUCT} does not call `env.Precast()`", hint="`precast init` shows one that does")
     if code and not session.failures and not session.interrupted:
         raise ToolError(f"SCons ended with exit code {code}", hint="what it said stands above")
