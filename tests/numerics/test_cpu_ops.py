@@ -435,3 +435,159 @@ def test_carried_tensor_that_is_transposed():
         s = s + v.sum(1)
         v = v.T + s[None, :]
     assert np.array_equal(out, v)
+
+
+@triton.jit
+def alias_kernel(out, x, N: tl.constexpr):
+    i = tl.arange(0, N)
+    places = i[:, None] * N + i[None, :]
+    v = tl.sort(tl.load(x + places))
+    w = tl.reshape(v, [N * N])
+    total = w
+    for _ in range(2):
+        total = total * 2
+    tl.store(out + tl.arange(0, N * N), total - tl.reshape(tl.trans(v), [N * N]))
+    square = tl.dot(v, v, v)
+    tl.store(out + N * N + places, square + v)
+    for _ in range(2):
+        square = tl.dot(square, square, square)
+    tl.store(out + 2 * N * N + places, square)
+
+
+def test_buffers_that_several_values_share_are_not_overwritten():
+    x = RANDOM.integers(0, 2, (16, 16)).astype(np.float32)
+    out = np.zeros((3, 16, 16), np.float32)
+    build(alias_kernel, {"out": "*fp32", "x": "*fp32"}, {"N": 16})((1,), out, x)
+    v = np.sort(x, 1).astype(np.float64)
+    assert np.array_equal(out[0], 4 * v - v.T)
+    square = v @ v + v
+    assert np.array_equal(out[1], square + v)
+    for _ in range(2):
+        square = square @ square + square
+    assert np.allclose(out[2], square, rtol=1e-6)
+
+
+@triton.jit
+def prefetch_kernel(out, x, n, BLOCK: tl.constexpr):
+    o = tl.arange(0, BLOCK)
+    ahead = tl.load(x + o)
+    for k in range(n):
+        now = ahead
+        ahead = tl.load(x + (k + 1) * BLOCK + o)
+        tl.store(x + (k + 1) * BLOCK + o, now)
+        tl.store(out + k * BLOCK + o, now)
+
+
+def test_load_ahead_of_a_store_in_a_loop():
+    x = np.arange(5 * 32, dtype=np.int32)
+    out, expected = np.zeros(4 * 32, np.int32), x[: 4 * 32].copy()
+    build(prefetch_kernel, {"out": "*i32", "x": "*i32", "n": "i32"}, {"BLOCK": 32})((1,), out, x, 4)
+    assert np.array_equal(out, expected) and np.array_equal(x[32:], expected)
+
+
+@triton.jit
+def assert_kernel(x, n, BLOCK: tl.constexpr):
+    o = tl.arange(0, BLOCK)
+    v = tl.load(x + o)
+    tl.device_assert(v < n, "too big")
+    tl.store(x + o, v)
+
+
+def test_assert_sets_the_status():
+    kernel = build(assert_kernel, {"x": "*i32", "n": "i32"}, {"BLOCK": 32}, debug=True)
+    x = np.arange(32, dtype=np.int32)
+    assert kernel((1,), x, 32) == 0
+    assert kernel((1,), x, 31) == 1
+
+
+@triton.jit(noinline=True)
+def _triangle(n):
+    total = 0
+    for k in range(n):
+        total += k
+    return total, n
+
+
+@triton.jit
+def call_kernel(out, n):
+    a, b = _triangle(n)
+    c, _ = _triangle(b + 1)
+    tl.store(out, a)
+    tl.store(out + 1, c)
+
+
+def test_calls_are_put_in_place():
+    out = np.zeros(2, np.int32)
+    build(call_kernel, {"out": "*i32", "n": "i32"})((1,), out, 7)
+    assert out.tolist() == [21, 28]
+
+
+@triton.jit
+def _both(a, b):
+    return a + b, a - b
+
+
+@triton.jit
+def map_kernel(x, y, BLOCK: tl.constexpr):
+    o = tl.arange(0, BLOCK)
+    a, b = tl.map_elementwise(_both, tl.load(x + o), tl.load(y + o))
+    tl.store(x + o, a)
+    tl.store(y + o, b)
+
+
+def test_map_elementwise():
+    x, y = RANDOM.standard_normal((2, 64)).astype(np.float32)
+    a, b = x.copy(), y.copy()
+    build(map_kernel, {"x": "*fp32", "y": "*fp32"}, {"BLOCK": 64})((1,), a, b)
+    assert np.array_equal(a, x + y) and np.array_equal(b, x - y)
+
+
+@triton.jit
+def grid_kernel(out, BLOCK: tl.constexpr):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    at = x + tl.num_programs(0) * (y + tl.num_programs(1) * z)
+    tl.store(out + at, x + 100 * y + 10000 * z + BLOCK)
+
+
+def test_program_ids_run_with_x_fastest():
+    out = np.zeros((4, 3, 5), np.int32)
+    build(grid_kernel, {"out": "*i32"}, {"BLOCK": 7})((5, 3, 4), out)
+    z, y, x = np.indices((4, 3, 5))
+    assert np.array_equal(out, x + 100 * y + 10000 * z + 7)
+
+
+SCALARS = {
+    "i1": 1,
+    "i8": -3,
+    "u8": 250,
+    "i16": -300,
+    "i32": -70000,
+    "i64": -(2**40),
+    "fp16": 1.5,
+    "bf16": -2.5,
+    "fp32": 0.1,
+    "fp64": 0.1,
+}
+
+
+@triton.jit
+def scalar_kernel(out, a, b, c, d, e, f, g, h, i, j):
+    tl.store(out, a.to(tl.float64))
+    tl.store(out + 1, b.to(tl.float64))
+    tl.store(out + 2, c.to(tl.float64))
+    tl.store(out + 3, d.to(tl.float64))
+    tl.store(out + 4, e.to(tl.float64))
+    tl.store(out + 5, f.to(tl.float64))
+    tl.store(out + 6, g.to(tl.float64))
+    tl.store(out + 7, h.to(tl.float64))
+    tl.store(out + 8, i.to(tl.float64))
+    tl.store(out + 9, j)
+
+
+def test_scalar_arguments_of_every_type():
+    names = scalar_kernel.arg_names[1:]
+    out = np.zeros(10)
+    kernel = build(scalar_kernel, {"out": "*fp64", **dict(zip(names, SCALARS, strict=True))})
+    kernel((1,), out, *SCALARS.values())
+    expected = [float(np.float32(value)) if kind == "fp32" else value for kind, value in SCALARS.items()]
+    assert np.array_equal(out, expected)

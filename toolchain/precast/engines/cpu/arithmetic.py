@@ -65,7 +65,7 @@ class Arithmetic:
     def float_op(self, name: str, operands: Sequence[Plain]) -> Plain:
         """A float op; formats that are kept as bits are widened, computed in f32 and rounded."""
         element = operands[0].element
-        if element in floats.HAND:
+        if floats.by_hand(self.b, element):
             wide = [floats.widen(self.b, each) for each in operands]
             return floats.narrow(self.b, self.float_op(name, wide), element)
         return self.b.binary(name, operands[0], operands[1])
@@ -75,6 +75,10 @@ class Arithmetic:
         if x.element in floats.HAND:
             sign = 1 << (ELEMENT_BITS[x.element] - 1)
             return self._retag(self.b.binary("xori", x, floats.filled(self.b, x, sign, x.element)), x.element)
+        if x.element == "f16":
+            bits = floats.bits_of(self.b, x)
+            flipped = self.b.binary("xori", bits, floats.filled(self.b, bits, 1 << 15, "i16"))
+            return self.b.cast("arith.bitcast", flipped, "f16")
         return self.b.like(x, f"arith.negf {x.name} : {x.type}")
 
     def _retag(self, x: Plain, element: str) -> Plain:

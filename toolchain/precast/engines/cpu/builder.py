@@ -40,7 +40,8 @@ def float_literal(value: float, element: str) -> str:
 class Builder:
     """The text of one function, written in order; constants go to its entry block."""
 
-    def __init__(self) -> None:
+    def __init__(self, half: bool) -> None:
+        self.half = half  # whether the machine converts f16
         self.lines: list[str] = []
         self.prologue: list[str] = []
         self.declarations: dict[str, str] = {}

@@ -40,13 +40,14 @@ class Context:
 
     def __init__(self, machine: Machine, scratch: str) -> None:
         self.machine = machine
-        self.b = Builder()
+        self.b = Builder(machine.half)
         self.arithmetic = Arithmetic(self.b, machine)
         self.places: dict[Value, Place] = {}
         self._scopes: list[dict[Key, Form]] = [{}]
         self._scratch = scratch
         self._used = _STATUS_BYTES + _BOUNCE_BYTES
         self.scratch_bytes = self._used
+        self.shared: set[str] = set()  # pointers of buffers that several values live in: nothing may write into them
         self.program: tuple[Scalar, ...] = ()  # ids x, y, z and counts x, y, z
         self.status = scratch
 
@@ -198,7 +199,9 @@ class Context:
         """The region of an op applied to forms: its block arguments stand for them."""
         body = operation.body
         if len(operation.regions[0]) > 1:
-            raise refuse(operation, "its region branches")
+            raise refuse(operation, "its region branches", "choose with `tl.where`")
+        if operation.attributes.get("pack", 1) != 1:
+            raise refuse(operation, "it packs several elements", "use pack=1")
         known: dict[Value, Form] = dict(zip(body.arguments, forms, strict=True))
         for inner in body.operations[:-1]:
             operands = [known[each] if each in known else self.scalar(each) for each in inner.operands]

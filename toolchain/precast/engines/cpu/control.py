@@ -121,7 +121,9 @@ def _start_buffer(kernel: Kernel, operation: Op, start: Value) -> Buffer:
     """A buffer holding the initial value; the value's own when the loop is all that reads it."""
     place = kernel.context.places.get(start)
     analysis = kernel.analysis
-    if isinstance(place, Buffer) and analysis.users[start] == [operation] and analysis.same_loops(start, operation):
+    owned = isinstance(place, Buffer) and place.pointer not in kernel.context.shared
+    if owned and analysis.users[start] == [operation] and analysis.same_loops(start, operation):
+        assert isinstance(place, Buffer)
         return place
     buffer = kernel.context.allocate(start.type)
     kernel.write_value(kernel, start, buffer)

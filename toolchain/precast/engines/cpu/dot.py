@@ -87,25 +87,32 @@ class _Product:
         if value.type.element != self.element:
             return self._converted(value, self.element)
         place = self.context.places.get(value)
-        if isinstance(place, Buffer) and self._is_last_use(value):
+        if isinstance(place, Buffer) and self._is_last_use(value, place):
             return place
         target = self._target_in_place(value)
         buffer = target or self.context.allocate(value.type)
         self.kernel.write_value(self.kernel, value, buffer)
         return buffer
 
-    def _is_last_use(self, value: Value) -> bool:
+    def _is_last_use(self, value: Value, place: Buffer) -> bool:
+        """Whether the buffer may be overwritten: this product's c alone reads it, and no other value lives there."""
         analysis = self.kernel.analysis
+        factors = {each for operand in (self.a, self.b) for each, _ in analysis.buffers_read(operand)}
+        if value in factors or place.pointer in self.context.shared:
+            return False
         return analysis.sinks(value) == {self.operation} and analysis.same_loops(value, self.operation)
 
     def _target_in_place(self, value: Value) -> Buffer | None:
         """The buffer that a lazy c is computed from place by place, when nothing else reads it."""
         read = self.kernel.analysis.buffers_read(value)
-        same = [each for each, moved in read if not moved and each.type == value.type and self._is_last_use(each)]
-        if len(same) != 1 or (same[0], True) in read:
-            return None
-        place = self.context.places.get(same[0])
-        return place if isinstance(place, Buffer) else None
+        found = []
+        for each, moved in read:
+            place = self.context.places.get(each)
+            if moved or each.type != value.type or (each, True) in read or not isinstance(place, Buffer):
+                continue
+            if self._is_last_use(each, place):
+                found.append(place)
+        return found[0] if len(found) == 1 else None
 
     def _converted(self, value: Value, element: str) -> Buffer:
         buffer = self.context.allocate(value.type.with_element(element))

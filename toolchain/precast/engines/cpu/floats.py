@@ -11,6 +11,8 @@ from precast.engines.cpu.syntax import FLOAT8
 from precast.engines.cpu.values import Plain, Scalar, Vector
 
 HAND = ("bf16", *FLOAT8)
+# Exponent bits, mantissa bits, bias, and whether there is an infinity: IEEE binary16 beside the 8-bit formats.
+_FORMATS = {"f16": (5, 10, 15, True), **FLOAT8}
 
 
 def filled(b: Builder, like: Plain, value: int | float, element: str) -> Plain:
@@ -35,14 +37,19 @@ def bits_of(b: Builder, x: Plain) -> Plain:
     return b.cast("arith.bitcast", x, f"i{ELEMENT_BITS[x.element]}")
 
 
+def by_hand(b: Builder, element: str) -> bool:
+    """Whether arithmetic on the element is done in f32 and rounded by the engine."""
+    return element in HAND or (element == "f16" and not b.half)
+
+
 def widen(b: Builder, x: Plain) -> Plain:
     """bf16, f16 or an 8-bit float as f32, exactly; f32 and f64 stay."""
     if x.element == "bf16":
         raw = b.cast("arith.extui", _as(x, "i16"), "i32")
         return b.cast("arith.bitcast", _op(b, "shli", raw, 16), "f32")
     if x.element == "f16":
-        return b.cast("arith.extf", x, "f32")
-    return _widen_float8(b, x) if x.element in FLOAT8 else x
+        return b.cast("arith.extf", x, "f32") if b.half else _widen_small(b, bits_of(b, x), "f16")
+    return _widen_small(b, _as(x, "i8"), x.element) if x.element in FLOAT8 else x
 
 
 def _as(x: Plain, element: str) -> Plain:
@@ -50,41 +57,47 @@ def _as(x: Plain, element: str) -> Plain:
     return Vector(x.name, element, x.width) if isinstance(x, Vector) else Scalar(x.name, element)
 
 
-def _widen_float8(b: Builder, x: Plain) -> Plain:
+def _widen_small(b: Builder, x: Plain, element: str) -> Plain:
     """Normal values by moving the exponent field, subnormal ones by scaling the mantissa as an integer."""
-    _, mantissa_bits, bias, _ = FLOAT8[x.element]
-    raw = b.cast("arith.extui", _as(x, "i8"), "i32")
-    magnitude = _op(b, "andi", raw, 0x7F)
+    bits = ELEMENT_BITS[element]
+    _, mantissa_bits, bias, _ = _FORMATS[element]
+    raw = b.cast("arith.extui", x, "i32")
+    magnitude = _op(b, "andi", raw, (1 << (bits - 1)) - 1)
     moved = _op(b, "addi", _op(b, "shli", magnitude, 23 - mantissa_bits), (127 - bias) << 23)
     small = _op(b, "mulf", b.cast("arith.sitofp", magnitude, "f32"), 2.0 ** (1 - bias - mantissa_bits))
     normal = b.compare("uge", magnitude, filled(b, x, 1 << mantissa_bits, "i32"))
     value = _choose(b, normal, b.cast("arith.bitcast", moved, "f32"), small)
-    value = _special_float8(b, x, raw, magnitude, value)
-    sign = _op(b, "shli", _op(b, "andi", raw, 0x80), 24)
+    value = _widen_special(b, element, raw, magnitude, value)
+    sign = _op(b, "shli", _op(b, "andi", raw, 1 << (bits - 1)), 32 - bits)
     return b.cast("arith.bitcast", b.binary("ori", bits_of(b, value), sign), "f32")
 
 
-def _special_float8(b: Builder, x: Plain, raw: Plain, magnitude: Plain, value: Plain) -> Plain:
-    _, mantissa_bits, _, infinite = FLOAT8[x.element]
-    nan = filled(b, x, float("nan"), "f32")
-    if x.element.endswith("FNUZ"):
-        return _choose(b, b.compare("eq", raw, filled(b, x, 0x80, "i32")), nan, value)
-    if infinite:
-        top = 0x7F >> mantissa_bits << mantissa_bits
-        value = _choose(
-            b, b.compare("eq", magnitude, filled(b, x, top, "i32")), filled(b, x, float("inf"), "f32"), value
-        )
-        return _choose(b, b.compare("ugt", magnitude, filled(b, x, top, "i32")), nan, value)
-    return _choose(b, b.compare("eq", magnitude, filled(b, x, 0x7F, "i32")), nan, value)
+def _widen_special(b: Builder, element: str, raw: Plain, magnitude: Plain, value: Plain) -> Plain:
+    nan = filled(b, raw, float("nan"), "f32")
+    if element.endswith("FNUZ"):
+        return _choose(b, b.compare("eq", raw, filled(b, raw, 0x80, "i32")), nan, value)
+    if not _FORMATS[element][3]:
+        return _choose(b, b.compare("eq", magnitude, filled(b, raw, 0x7F, "i32")), nan, value)
+    top = filled(b, raw, _infinity(element), "i32")
+    value = _choose(b, b.compare("eq", magnitude, top), filled(b, raw, float("inf"), "f32"), value)
+    return _choose(b, b.compare("ugt", magnitude, top), nan, value)
+
+
+def _infinity(element: str) -> int:
+    """The bits of infinity in a format that has one."""
+    exponent_bits, mantissa_bits, _, _ = _FORMATS[element]
+    return ((1 << exponent_bits) - 1) << mantissa_bits
 
 
 def narrow(b: Builder, x: Plain, element: str) -> Plain:
     """An f32 rounded to nearest even to bf16, f16 or an 8-bit float."""
     if element == "bf16":
         return _narrow_bf16(b, x)
-    if element == "f16":
+    if element == "f16" and b.half:
         return b.cast("arith.truncf", x, "f16")
-    return _narrow_float8(b, x, element) if element in FLOAT8 else x
+    if element == "f16":
+        return b.cast("arith.bitcast", _narrow_small(b, x, "f16"), "f16")
+    return _as(_narrow_small(b, x, element), element) if element in FLOAT8 else x
 
 
 def _narrow_bf16(b: Builder, x: Plain) -> Plain:
@@ -103,17 +116,18 @@ def truncate_bf16(b: Builder, x: Plain) -> Plain:
     return _as(b.cast("arith.trunci", _op(b, "shrui", bits, 16), "i16"), "bf16")
 
 
-def largest_float8(element: str) -> int:
-    """The bits of the largest finite value."""
-    _, mantissa_bits, _, infinite = FLOAT8[element]
+def _largest(element: str) -> int:
+    """What is too large becomes this: f16's infinity, an 8-bit float's largest finite value."""
+    if element == "f16":
+        return _infinity(element)
     if element.endswith("FNUZ"):
         return 0x7F
-    return (0x7F >> mantissa_bits << mantissa_bits) - 1 if infinite else 0x7E
+    return _infinity(element) - 1 if _FORMATS[element][3] else 0x7E
 
 
-def _narrow_float8(b: Builder, x: Plain, element: str) -> Plain:
-    """Rounds to nearest even and saturates to the largest finite value, as Triton's conversions on GPUs do."""
-    _, mantissa_bits, bias, _ = FLOAT8[element]
+def _narrow_small(b: Builder, x: Plain, element: str) -> Plain:
+    """The bits, rounded to nearest even; 8-bit floats saturate, as Triton's conversions on GPUs do."""
+    _, mantissa_bits, bias, _ = _FORMATS[element]
     bits = bits_of(b, x)
     magnitude = _op(b, "andi", bits, 0x7FFFFFFF)
     shift = 23 - mantissa_bits
@@ -127,21 +141,22 @@ def _narrow_float8(b: Builder, x: Plain, element: str) -> Plain:
     small = b.binary("subi", small_sum, bits_of(b, filled(b, x, anchor, "f32")))
     is_small = b.compare("ult", magnitude, filled(b, x, (128 - bias) << 23, "i32"))
     result = _choose(b, is_small, small, normal)
-    top = filled(b, x, largest_float8(element), "i32")
+    top = filled(b, x, _largest(element), "i32")
     result = _choose(b, b.compare("ugt", result, top), top, result)
-    return _finish_float8(b, x, element, bits, result)
+    return _finish_small(b, x, element, bits, result)
 
 
-def _finish_float8(b: Builder, x: Plain, element: str, bits: Plain, result: Plain) -> Plain:
+def _finish_small(b: Builder, x: Plain, element: str, bits: Plain, result: Plain) -> Plain:
     """NaN and the sign."""
-    sign = _op(b, "andi", _op(b, "shrui", bits, 24), 0x80)
-    nan = 0x7F
+    width = ELEMENT_BITS[element]
+    sign = _op(b, "andi", _op(b, "shrui", bits, 32 - width), 1 << (width - 1))
+    nan = 0x7E00 if element == "f16" else 0x7F
     if element.endswith("FNUZ"):  # no negative zero: its bits are NaN
         sign = _choose(b, b.compare("eq", result, filled(b, x, 0, "i32")), filled(b, x, 0, "i32"), sign)
         nan = 0x80
     result = b.binary("ori", result, sign)
     result = _choose(b, b.compare("uno", x, x), filled(b, x, nan, "i32"), result)
-    return _as(b.cast("arith.trunci", result, "i8"), element)
+    return b.cast("arith.trunci", result, f"i{width}")
 
 
 def convert(b: Builder, x: Plain, element: str) -> Plain:
@@ -149,7 +164,7 @@ def convert(b: Builder, x: Plain, element: str) -> Plain:
     if x.element == element:
         return x
     if x.element == "f64":
-        if element in ("f16", "f32"):
+        if element == "f32":
             return b.cast("arith.truncf", x, element)
         return narrow(b, _round_to_odd(b, x), element)
     wide = widen(b, x)

@@ -82,7 +82,7 @@ def _is_known(name: str) -> bool:
 
 def _compute(b: Builder, machine: Machine, name: str, operands: Sequence[Plain]) -> Plain | None:
     element = operands[0].element
-    if element in floats.HAND or (element == "f16" and name not in ("absf", "copysign")):
+    if element in floats.HAND or element == "f16":
         wide = [floats.widen(b, each) for each in operands]
         result = _compute(b, machine, name, wide)
         return result and floats.narrow(b, result, element)

@@ -81,9 +81,13 @@ class Reader:
 
     def fail(self, wanted: str) -> PassError:
         line = self.text.count("\n", 0, self.tokens[self.at][2]) + 1
-        return PassError(f"TTIR text, line {line}: expected {wanted}, found `{self.token}`")
+        return PassError(
+            f"TTIR text, line {line}: expected {wanted}, found {f'`{self.token}`' if self.token else 'the end'}"
+        )
 
     def take(self) -> str:
+        if self.kind == "end":
+            raise self.fail("more text")
         self.at += 1
         return self.tokens[self.at - 1][1]
 

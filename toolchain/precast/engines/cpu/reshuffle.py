@@ -24,6 +24,7 @@ def lower_reshape(kernel: Kernel, operation: Op) -> None:
             kernel.fill(operation.result)
         return
     source = _buffer_of(kernel, operation.operands[0])
+    kernel.context.shared.add(source.pointer)
     kernel.context.places[operation.result] = Buffer(source.pointer, source.element, operation.result.type.shape)
 
 

@@ -19,7 +19,8 @@ _IGNORED = ("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier
 _REFUSED = {
     "tt.elementwise_inline_asm": "it is assembly of a GPU",
     "tt.make_tensor_descriptor": "tensor descriptors are rewritten to pointers before, for this engine",
-    "tt.call": "the call was not put in place",
+    "tt.dot_scaled": "it has no product of scaled blocks",
+    "tt.print": "a program cannot print",
 }
 
 
