@@ -1,5 +1,6 @@
 """Passes from outside in real compilations: where they stand, what they leave, what goes wrong."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -385,3 +386,20 @@ def test_opt_starts_from_a_built_units_ir(tree, pool):
     assert "tt.func public @again(" in done.stdout and "tt.store" in done.stdout
     done = subprocess.run([*command[:4], "scael", *command[5:]], capture_output=True, text=True, cwd=tree.folder)
     assert done.returncode == 1 and "no built unit matches `scael`" in done.stderr
+
+
+def test_a_pass_that_hangs_fails_its_unit_and_is_named(tree, pool):
+    tree.plugin("""
+import time
+
+class Hang(Pass):
+    name, stage, at = "hang", "ttir", end()
+
+    def run(self, module, context):
+        time.sleep(600)
+""")
+    tree.select('use = "hang"\nkernels = "scale"')
+    job = dataclasses.replace(tree.job(), time_limit_s=4.0)
+    with pytest.raises(CompileError) as caught:
+        pool.submit(job).result()
+    assert caught.value.pass_name == "hang" and "4 s" in caught.value.message

@@ -1,6 +1,9 @@
 """Native libraries, hook files, and ops of one's own, in real compilations."""
 
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,10 +96,7 @@ def test_a_kernel_uses_an_op_of_a_native_dialect_and_its_lowering_runs(tree, poo
 SOFTSIGN = """
 from precast.passes import ElementwiseOp
 
-softsign = ElementwiseOp(
-    "softsign",
-    types=("fp32", "fp16"),
-    lowering=(("*", '''
+MLIR = '''
 func.func @softsign(%x: {type}) -> {type} {
   %one = arith.constant 1.0 : {type}
   %size = math.absf %x : {type}
@@ -104,8 +104,9 @@ func.func @softsign(%x: {type}) -> {type} {
   %result = arith.divf %x, %sum : {type}
   return %result : {type}
 }
-'''),),
-)
+'''
+
+softsign = ElementwiseOp("softsign", types=("fp32", "fp16"), lowering={"*": MLIR})
 """
 
 
@@ -119,6 +120,31 @@ def test_an_elementwise_op_is_declared_in_python_and_used_as_a_function(tree, po
     found = tree.compile(pool, target=target)
     assert [(run.name, run.kind) for run in found.result.passes] == [("softsign", "op")]
     assert "math.absf" in found.text("ttir") and "extern_elementwise" not in found.text("ttir")
+
+
+RUN = """
+import numpy
+import demo
+
+x = numpy.linspace(-5, 5, 1000, dtype=numpy.float32)
+out = numpy.empty_like(x)
+demo.scale(out, x, 1000)
+print(abs(out - x / (1 + abs(x))).max())
+"""
+
+
+def test_a_declared_op_computes_what_it_says_on_the_cpu(tree):
+    tree.write("plugins/softsign.py", SOFTSIGN)
+    tree.add_kernel("scale", "softsign(value)", "from softsign import softsign")
+    tree.edit("pyproject.toml", 'pythonpath = ["kernels"]', 'pythonpath = ["kernels", "plugins"]')
+    tree.edit("pyproject.toml", '["cuda:90", "hip:gfx942", "cpu:x86-64-v3"]', '["cpu:x86-64-v2"]')
+    tree._settings = (tree.folder / "pyproject.toml").read_text()
+    tree.select('use = "softsign"\nkernels = "scale"')
+    release = tree.build().release
+    environment = {**os.environ, "PYTHONPATH": str(release / "python")}
+    done = subprocess.run([sys.executable, "-c", RUN], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1e-6
 
 
 def test_an_op_that_nobody_selected_is_named(tree, pool):

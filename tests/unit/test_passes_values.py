@@ -121,7 +121,7 @@ def test_findings_are_canonical_json():
 
 
 def test_a_declared_op_picks_the_lowering_of_the_first_glob():
-    op = ElementwiseOp("cube", ("fp32", "bf16"), (("cuda:9*", "A {type}"), ("cuda:*", "B {type}")))
+    op = ElementwiseOp("cube", ("fp32", "bf16"), {"cuda:9*": "A {type}", "cuda:*": "B {type}"})
     assert op.lowering_for(Target("cuda", "90"), "bf16") == "A bf16"
     assert op.lowering_for(Target("cuda", "80"), "fp32") == "B f32"
     with pytest.raises(PassError, match="op `cube` has no lowering for target `hip:gfx942`"):

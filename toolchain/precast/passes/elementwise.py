@@ -7,7 +7,8 @@ through what the front end hands in, never imported.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from precast.errors import PassError
@@ -23,7 +24,7 @@ class ElementwiseOp:
     """A pure elementwise op. A value of this class is a plain function in kernels: `y = softsign(x)`.
 
     `name` is what pyproject.toml selects, for every kernel that calls it; `types` are the scalar types it is for
-    (operands and result share one). `lowering` holds pairs of a target glob and MLIR text, first match wins: one
+    (operands and result share one). `lowering` holds MLIR text by target glob, first match wins: one
     `func.func` over scalars of `arith` and `math` ops, in which `{type}` stands for the type; it is put in the place
     of each call, element by element.
     """
@@ -35,7 +36,7 @@ class ElementwiseOp:
 
     name: str
     types: tuple[str, ...]
-    lowering: tuple[tuple[str, str], ...]
+    lowering: Mapping[str, str] = field(hash=False)  # Triton's front end hashes what a kernel calls
 
     def __call__(self, *arguments: Any, _semantic: Any = None) -> Any:
         """Called by Triton's front end while it reads a kernel."""
@@ -61,7 +62,7 @@ class ElementwiseOp:
 
     def lowering_for(self, target: Target, scalar: str) -> str:
         """The MLIR text for a target and a scalar type. `PassError` when no glob matches the target."""
-        for pattern, text in self.lowering:
+        for pattern, text in self.lowering.items():
             if target.matches(pattern):
                 return text.replace("{type}", MLIR_TYPES[scalar])
         raise PassError(f"op `{self.name}` has no lowering for target `{target}`")
