@@ -178,6 +178,19 @@ def test_killed_at_any_time_the_next_build_is_right(make):
         assert drafts(tree) == [] and tree.scons().steps == []
 
 
+def test_source_that_changes_while_its_unit_is_built_is_built_again(make):
+    tree = make(kernels=1, orders={0: "sleep 0.4"})
+    with start(tree) as first:
+        wait_for(first, "started")
+        time.sleep(0.2)
+        tree.edit("kernels/k0.py", "value + 1", "value + 2")
+        out, _ = first.communicate()
+    assert "kernels/k0.py changed while k0:dtype=fp32,BLOCK=128@cuda:90 was built: build again" in out
+    tree.edit("kernels/k0.py", "value + 2", "value + 1")
+    assert [step for step in tree.build().steps if "@" in step] == ["k0:dtype=fp32,BLOCK=128@cuda:90"]
+    assert tree.build().steps == []
+
+
 def test_an_interrupted_build_ends_at_once_and_says_so(make):
     tree = make(kernels=1, orders={0: "hang llir"})
     with start(tree) as first:

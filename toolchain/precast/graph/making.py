@@ -26,6 +26,7 @@ from precast.release.contents import BuiltImages, ReleaseParts, compose_release
 from precast.release.folder import CURRENT, POINTER, place_release
 from precast.release.manifest import MANIFEST
 from precast.store import digest_bytes, write_file
+from precast.worker.walk import LUCK_WARNING
 
 
 def make_probe(session: Session, step: ProbeStep) -> None:
@@ -48,9 +49,20 @@ def make_unit(session: Session, step: UnitStep) -> None:
     if missed:
         session.warn(f"{step.name} also uses {', '.join(missed)}, which its imports do not show; noted for next time")
     for warning in result.warnings:
-        session.warn(f"{step.name}: {warning}")
-    session.record(step, session.index.digests(missed), _files_below(session.folder, folder))
+        if warning != LUCK_WARNING:  # said once, of the release
+            session.warn(f"{step.name}: {warning}")
+    changed = _changed_sources(session, step)
+    if changed:
+        session.warn(f"{', '.join(changed)} changed while {step.name} was built: build again")
+    else:
+        session.record(step, session.index.digests(missed), _files_below(session.folder, folder))
     session.count(step, "reused" if result.stages and result.stages[-1].reused else "built")
+
+
+def _changed_sources(session: Session, step: UnitStep) -> list[str]:
+    """Sources that are not what the plan saw: the worker may have read either state, so the unit is not recorded."""
+    sources = step.planned.ingredients.sources
+    return [name for name, digest in sources if session.index.digest(name) not in (digest, None)]
 
 
 def make_pack(session: Session, step: ImagesStep) -> None:
@@ -109,7 +121,7 @@ def make_release(session: Session, step: Step) -> None:
     paths = [place / name for name in (*contents, MANIFEST)] + [home / POINTER, home / CURRENT]
     session.record(step, inputs, [path.relative_to(session.folder).as_posix() for path in paths])
     if not manifest.reproducible:
-        session.warn("some images are not reproducible here: a process without address randomisation was refused")
+        session.warn(LUCK_WARNING)
     collect_leftovers(session)
 
 
