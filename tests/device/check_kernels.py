@@ -40,7 +40,8 @@ def check_kernels(kit: Path) -> list[Result]:
     from kernel_cases.call import Call
 
     calls = [Call.from_data(data) for data in json.loads((kit / "calls.json").read_text())]
-    return [result for call in calls for result in check_call(kit, call, CASES[call.kernel])]
+    results = [result for call in calls for result in check_call(kit, call, CASES[call.kernel])]
+    return [*results, check_dependent_chain()]
 
 
 def check_call(kit: Path, call: Any, case: Any) -> Iterator[Result]:
@@ -82,6 +83,19 @@ def launch_with_torch(call: Any, problem: Any) -> None:
     torch.cuda.synchronize()
     for array, tensor in tensors:
         array.data[...] = download(tensor, array)
+
+
+def check_dependent_chain(links: int = 40, size: int = 1 << 20) -> Result:
+    """Launches that may overlap, each on what the one before wrote: halving a vector many times must be exact."""
+    import kernels
+    import torch
+
+    x = torch.arange(size, dtype=torch.float32, device="cuda")
+    buffers = [x.clone(), torch.empty_like(x)]
+    for link in range(links):
+        kernels.dependent_scale(buffers[1 - link % 2], buffers[link % 2], 0.5, size, BLOCK=1024)
+    largest = (buffers[links % 2] - x * 0.5**links).abs().max().item()
+    return Result("dependent_scale", f"a chain of {links}", (size,), "python", largest, 0.0 if largest == 0 else 2.0)
 
 
 def on_device(array: Any) -> Any:

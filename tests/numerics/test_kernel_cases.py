@@ -67,5 +67,5 @@ def test_arrays_read_what_was_written() -> None:
 def test_three_shapes_and_one_is_ragged(kernel: str) -> None:
     shapes = CASES[kernel].shapes
     if kernel != "echo_scalars":
-        assert len(shapes) == 3
+        assert len(shapes) >= 3
         assert any(any(size % 8 for size in shape) for shape in shapes)

@@ -10,8 +10,8 @@ from kernel_cases.rows import draw, gelu, sigmoid
 
 # m, n, k: one tile or less, ragged, several tiles.
 PRODUCT_SHAPES: tuple[Shape, ...] = ((32, 64, 48), (101, 83, 67), (192, 256, 160))
-# batch, heads, kv_heads, q_length, kv_length: square, ragged with grouped queries, more keys than queries.
-ATTENTION_SHAPES: tuple[Shape, ...] = ((1, 2, 2, 64, 64), (2, 4, 2, 77, 101), (1, 2, 1, 16, 160))
+# batch, heads, kv_heads, q_length, kv_length: square, ragged with grouped queries, more keys than queries, and fewer.
+ATTENTION_SHAPES: tuple[Shape, ...] = ((1, 2, 2, 64, 64), (2, 4, 2, 77, 101), (1, 2, 1, 16, 160), (1, 1, 1, 150, 70))
 
 
 def activate(x: Floats, activation: str) -> Floats:
