@@ -17,6 +17,7 @@ static void free_device(precast_device *device) {
     free(device->order);
     free(device->modules);
     free(device->functions);
+    free(device->plain);
     free(device);
 }
 
@@ -62,13 +63,16 @@ static precast_status make_device(precast_release *release, const precast_driver
     if (status == PRECAST_OK) {
         device->modules = calloc(release->index.image_count + 1, sizeof *device->modules);
         device->functions = calloc(release->index.unit_count + 1, sizeof *device->functions);
-        if (!device->modules || !device->functions)
+        device->plain = calloc(release->index.unit_count + 1, sizeof *device->plain);
+        if (!device->modules || !device->functions || !device->plain)
             status = precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for the tables of %s", device->facts.name);
     }
     if (status != PRECAST_OK) {
         free_device(device);
         return status;
     }
+    for (uint32_t unit = 0; unit < release->index.unit_count; unit++)
+        device->plain[unit] = (uint8_t)precast_is_plain(&release->index, &release->index.units[unit]);
     *made = device;
     return PRECAST_OK;
 }

@@ -126,29 +126,45 @@ static precast_status check_grid(const precast_device *device, const precast_uni
     return PRECAST_OK;
 }
 
+static precast_status launch(const precast_device *device, const char *text, void *function,
+                             const precast_launch_shape *shape, precast_stream stream, void **places) {
+    int code = device->driver->launch(function, shape, stream, places);
+    return code ? precast_driver_failed(device->driver, code, "launching", text) : PRECAST_OK;
+}
+
+/* With numbers to narrow, descriptors to make or memory to provide. */
+static precast_status launch_with_memory(precast_release *release, precast_device *device, uint32_t unit,
+                                         const precast_call *call, void *function, const precast_launch_shape *shape,
+                                         uint64_t programs) {
+    const precast_unit_record *record = &release->index.units[unit];
+    allocations held = {.release = release, .device = device, .stream = call->stream, .count = 0};
+    precast_parameters parameters;
+    precast_status status = precast_pack(release, device, unit, call, &parameters);
+    if (status == PRECAST_OK)
+        status = provide_all(&held, record, &parameters, programs);
+    if (status == PRECAST_OK)
+        status = launch(device, precast_text(&release->index, record->text), function, shape, call->stream,
+                        parameters.places);
+    if (status == PRECAST_OK && release->reader && record->buffers.count)
+        status = read_buffers(release, device, record, &parameters, call->stream, programs);
+    return held.count ? give_back(&held, status) : status;
+}
+
 precast_status precast_launch_gpu(precast_release *release, precast_device *device, uint32_t unit,
                                   const precast_call *call, const int64_t grid[3]) {
     const precast_unit_record *record = &release->index.units[unit];
     const char *text = precast_text(&release->index, record->text);
     precast_launch_shape shape = {{(uint32_t)grid[0], (uint32_t)grid[1], (uint32_t)grid[2]},
                                   record->warps * record->warp_size, record->ctas, record->shared_bytes, record->flags};
-    allocations held = {.release = release, .device = device, .stream = call->stream, .count = 0};
-    uint64_t programs = (uint64_t)grid[0] * (uint64_t)grid[1] * (uint64_t)grid[2];
-    precast_parameters parameters;
-    void *function;
+    void *function, *places[PRECAST_MAXIMUM_PARAMETERS];
     precast_status status = check_grid(device, record, text, grid);
     if (status == PRECAST_OK)
         status = precast_find_function(release, device, unit, &function);
-    if (status == PRECAST_OK)
-        status = precast_pack(release, device, unit, call, &parameters);
-    if (status == PRECAST_OK)
-        status = provide_all(&held, record, &parameters, programs);
-    if (status == PRECAST_OK) {
-        int code = device->driver->launch(function, &shape, call->stream, parameters.places);
-        if (code)
-            status = precast_driver_failed(device->driver, code, "launching", text);
-    }
-    if (status == PRECAST_OK && release->reader && record->buffers.count)
-        status = read_buffers(release, device, record, &parameters, call->stream, programs);
-    return held.count ? give_back(&held, status) : status;
+    if (status != PRECAST_OK)
+        return status;
+    if (!device->plain[unit])
+        return launch_with_memory(release, device, unit, call, function, &shape,
+                                  (uint64_t)grid[0] * (uint64_t)grid[1] * (uint64_t)grid[2]);
+    precast_point(&release->index, record, call->slots, places);
+    return launch(device, text, function, &shape, call->stream, places);
 }

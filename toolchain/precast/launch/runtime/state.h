@@ -28,6 +28,7 @@ typedef struct precast_device {
     pthread_mutex_t loading;
     void **modules;              /* by image; guarded by `loading` */
     _Atomic(void *) *functions;  /* by unit; NULL until loaded */
+    uint8_t *plain; /* by unit: every parameter is a slot as it comes, or hidden scratch that is not used */
 } precast_device;
 
 struct precast_release {
@@ -86,6 +87,10 @@ typedef struct precast_parameters {
     uint32_t buffers[16], global_scratch, profile_scratch; /* which parameter, from 1; 0: none */
     precast_tensor_map maps[PRECAST_MAXIMUM_DESCRIPTORS];
 } precast_parameters;
+
+/* Whether a unit's parameters can be taken from the slots where they lie. */
+int precast_is_plain(const precast_index *index, const precast_unit_record *unit);
+void precast_point(const precast_index *index, const precast_unit_record *unit, const uint64_t *slots, void **places);
 
 precast_status precast_pack(const precast_release *release, const precast_device *device, uint32_t unit,
                             const precast_call *call, precast_parameters *parameters);
