@@ -149,7 +149,7 @@ def test_a_module_that_hangs_when_imported_ends_at_the_time_limit(tmp_path):
     [job] = make_project(tmp_path, "import time\ntime.sleep(1000)\n" + KERNEL.format(value=1))
     with WorkerPool(1) as pool:
         error = failure(pool, dataclasses.replace(job, time_limit_s=2.0))
-    assert (error.message, error.stage) == ("the compiler did not end within 2 s", "")
+    assert (error.message, error.stage) == ("the compiler did not end within 2 s", "ttir")
     assert Path(job.project, error.reproducer, "job.json").exists()
 
 

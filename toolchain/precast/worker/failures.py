@@ -48,9 +48,10 @@ def raise_failure(failure: Failure) -> NoReturn:
 
 
 def make_error(job: Job, stage: str, pass_name: str, failure: Failure, reproducer: str) -> PrecastError | BugError:
-    """The exception that ends a job's future."""
+    """The exception that ends a job's future. The front end belongs to the first stage, whose text it begins."""
+    stage = stage or job.unit.stages[0]
     if failure.kind == "bug":
-        return BugError(f"{job.unit}, stage {stage or 'front end'}: {failure.message}")
+        return BugError(f"{job.unit}, stage {stage}: {failure.message}")
     if failure.kind == "tool":
         return ToolError(failure.message, failure.where, failure.hint)
     return CompileError(
