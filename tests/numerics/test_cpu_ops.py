@@ -591,3 +591,40 @@ def test_scalar_arguments_of_every_type():
     kernel((1,), out, *SCALARS.values())
     expected = [float(np.float32(value)) if kind == "fp32" else value for kind, value in SCALARS.items()]
     assert np.array_equal(out, expected)
+
+
+@triton.jit
+def wrap_kernel(out, n, low, FORM: tl.constexpr, BLOCK: tl.constexpr):
+    c = tl.arange(0, BLOCK)
+    if FORM == "range":
+        keep = (c - low).to(tl.uint32) < n.to(tl.uint32)
+    elif FORM == "range_from":
+        keep = (c - low).to(tl.uint32, bitcast=True) >= n.to(tl.uint32)
+    elif FORM == "wide":
+        keep = (c - low).to(tl.uint32).to(tl.int64) < n
+    elif FORM == "small":
+        keep = c.to(tl.int8) < n.to(tl.int8)
+    elif FORM == "small_wide":
+        keep = c.to(tl.uint8).to(tl.int32) <= n
+    elif FORM == "long":
+        keep = (c.to(tl.int64) - low) <= n.to(tl.int64) * 0 + 0x7FFFFFFFFFFFFFFF
+    elif FORM == "hash":
+        keep = (c * 0x5BD1E995).to(tl.int64) < n
+    tl.store(out + c, 1, mask=keep)
+
+
+@pytest.mark.parametrize("form", ["range", "range_from", "wide", "small", "small_wide", "long", "hash"])
+def test_masks_whose_index_wraps(form):
+    kernel = build(wrap_kernel, {"out": "*i32", "n": "i32", "low": "i32"}, {"FORM": form, "BLOCK": 512})
+    c = np.arange(512)
+    for n, low in [(100, 37), (7, 0), (300, -5), (0, 3), (127, 511)]:
+        unsigned = (c - low) % 2**32
+        hashed = (c.astype(np.int32) * np.int32(0x5BD1E995)).astype(np.int64)
+        keep = {
+            "range": unsigned < n, "range_from": unsigned >= n, "wide": unsigned < n,
+            "small": c.astype(np.int8) < np.int32(n).astype(np.int8),
+            "small_wide": c.astype(np.uint8) <= n, "long": c >= 0, "hash": hashed < n,
+        }[form]  # fmt: skip
+        out = np.zeros(512, np.int32)
+        kernel((1,), out, n, low)
+        assert np.array_equal(out, keep), (n, low)

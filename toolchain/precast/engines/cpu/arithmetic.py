@@ -21,7 +21,7 @@ _INTEGER = ("andi", "ori", "xori", "minsi", "maxsi", "minui", "maxui")
 _FLOAT = (
     "addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "maximumf", "minimumf",
 )  # fmt: skip
-_MIRRORED = {
+MIRRORED = {
     "slt": "sgt",
     "sle": "sge",
     "ult": "ugt",
@@ -171,30 +171,36 @@ class Arithmetic:
         """A comparison; an affine value below a uniform one is a prefix mask."""
         predicate = operation.attributes["predicate"]
         x, y = forms
-        if isinstance(x, Scalar) and isinstance(y, Affine) and predicate in _MIRRORED:
-            x, y, predicate = y, x, _MIRRORED[predicate]
-        if isinstance(x, Affine) and isinstance(y, Scalar) and predicate in ("slt", "sle", "ult", "ule"):
-            count = self.prefix_count(predicate, x, y)
-            if count:
-                return Prefix(count)
-        if isinstance(x, Affine) and isinstance(y, Affine) and x.stride == y.stride and x.pointee == y.pointee:
+        if isinstance(x, Scalar) and isinstance(y, Affine) and predicate in MIRRORED:
+            x, y, predicate = y, x, MIRRORED[predicate]
+        if isinstance(x, Affine) and isinstance(y, Scalar) and predicate in ("slt", "sle") and x.stride.constant == 1:
+            return Prefix(self.prefix_count(predicate, x, y))
+        if isinstance(x, Affine) and isinstance(y, Affine) and x.stride == y.stride and predicate[0] != "u":
             x, y = x.base, y.base
         a, b = self.plain([x, y], width)
         return self.b.compare(predicate, a, b)
 
-    def prefix_count(self, predicate: str, x: Affine, y: Scalar) -> Scalar | None:
-        """How many lanes from the first on satisfy `x predicate y`, as an i64 that may leave the lanes' range."""
-        if x.stride.constant != 1 or x.element == "ptr":
-            return None
-        signed = predicate[0] == "s"
-        count = self.b.integer("subi", self.b.wide(y, signed), self.b.wide(x.base, signed))
+    def prefix_count(self, predicate: str, x: Affine, y: Scalar) -> Scalar:
+        """How many lanes from the first on satisfy `x predicate y` (`slt`, `sle`, and `ult`, `ule` where x ≥ 0).
+
+        An i64 that may leave the lanes' range; the difference of two i64 is kept from overflowing.
+        """
+        base, limit = self.b.wide(x.base), self.b.wide(y, signed=predicate[0] == "s")
+        count = self.b.integer("subi", limit, base)
+        if x.element == "i64":
+            above = self.b.compare("sge", limit, base)
+            distance = self.b.integer("minui", count, 1 << 62)
+            chosen = self.b.select(above, distance, self.b.index(-1), 1)
+            assert isinstance(chosen, Scalar)
+            count = chosen
         return self.b.integer("addi", count, 1) if predicate.endswith("le") else count
 
     def extend(self, operation: Op, forms: list[Form], width: int) -> Form:
         signed = operation.name != "arith.extui"
         x = forms[0]
         element = operation.result.type.element
-        if isinstance(x, Affine) and (x.stride.constant is None or abs(x.stride.constant) <= _LARGEST_STRIDE):
+        small = isinstance(x, Affine) and (x.stride.constant is None or abs(x.stride.constant) <= _LARGEST_STRIDE)
+        if isinstance(x, Affine) and small and signed:
             base, stride = self.b.resize(x.base, element, signed), self.b.resize(x.stride, element)
             assert isinstance(base, Scalar)
             assert isinstance(stride, Scalar)
@@ -204,7 +210,7 @@ class Arithmetic:
     def truncate(self, operation: Op, forms: list[Form], width: int) -> Form:
         element = operation.result.type.element
         x = forms[0]
-        if isinstance(x, Affine) and element != "i1":
+        if isinstance(x, Affine) and ELEMENT_BITS[element] >= 32:
             base, stride = self.b.resize(x.base, element), self.b.resize(x.stride, element)
             assert isinstance(base, Scalar)
             assert isinstance(stride, Scalar)

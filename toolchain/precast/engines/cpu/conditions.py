@@ -8,24 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from precast.engines.cpu import shapes
+from precast.engines.cpu import shapes, strides
+from precast.engines.cpu.arithmetic import MIRRORED
 from precast.engines.cpu.context import Context, Key
 from precast.engines.cpu.ir import Value
 from precast.engines.cpu.values import Affine, Buffer, Cursor, Scalar
 
 _NEGATED = {"sgt": "sle", "sge": "slt", "ugt": "ule", "uge": "ult"}
-_MIRRORED = {
-    "slt": "sgt",
-    "sle": "sge",
-    "ult": "ugt",
-    "ule": "uge",
-    "sgt": "slt",
-    "sge": "sle",
-    "ugt": "ult",
-    "uge": "ule",
-}
 _INDEX_OPS = ("tt.make_range", "tt.splat", "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.extsi",
-              "arith.extui", "arith.trunci", *shapes.MOVES)  # fmt: skip
+              "arith.trunci", *shapes.MOVES)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,8 @@ class Split:
     """Where a condition changes along one dimension, and its value before that."""
 
     condition: Condition
-    count: Scalar
+    first: Scalar  # up to here it has not changed
+    last: Scalar  # from here on it has
     before: bool
 
 
@@ -112,15 +104,34 @@ def find_split(context: Context, condition: Condition, name: str, size: int) -> 
     axis = places[0]
     index = (*condition.cursor.index[:axis], b.index(0), *condition.cursor.index[axis + 1 :])
     cursor = Cursor(index, axis, size)
-    x, y = (context.evaluate(each, cursor) for each in operation.operands)
     predicate = operation.attributes["predicate"]
-    if isinstance(x, Scalar) and isinstance(y, Affine):
-        x, y, predicate = y, x, _MIRRORED.get(predicate, predicate)
-    if not (isinstance(x, Affine) and isinstance(y, Scalar)) or predicate in ("eq", "ne"):
+    first, second = operation.operands
+    if strides.stride_along(context, first, axis) == 0:
+        first, second, predicate = second, first, MIRRORED.get(predicate, predicate)
+    steps = [strides.stride_along(context, each, axis) for each in (first, second)]
+    if steps != [1, 0] or predicate in ("eq", "ne"):
         return None
+    x, y = context.evaluate(first, cursor), context.evaluate(second, cursor)
+    if not isinstance(x, Affine) or not isinstance(y, Scalar):
+        return None
+    return _split_at(context, condition, predicate, x, y, size)
+
+
+def _split_at(context: Context, condition: Condition, predicate: str, x: Affine, y: Scalar, size: int) -> Split | None:
+    b = context.b
     before = predicate not in _NEGATED
-    count = context.arithmetic.prefix_count(_NEGATED.get(predicate, predicate), x, y)
-    return Split(condition, b.clamp(count, size), before) if count else None
+    predicate = _NEGATED.get(predicate, predicate)
+    count = b.clamp(context.arithmetic.prefix_count(predicate, x, y), size)
+    if predicate[0] == "s":
+        return Split(condition, count, count, before)
+    if x.element == "i64":
+        return None
+    # Unsigned, and the index begins below zero: nothing is known of the whole loop.
+    known = b.compare("sge", x.base, b.constant(0, x.element))
+    first, last = b.select(known, count, b.index(0), 1), b.select(known, count, b.index(size), 1)
+    assert isinstance(first, Scalar)
+    assert isinstance(last, Scalar)
+    return Split(condition, first, last, before)
 
 
 def transfer(context: Context, conditions: Sequence[Condition], name: str, index: Scalar) -> None:

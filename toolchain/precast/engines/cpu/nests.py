@@ -138,17 +138,18 @@ class _Emission:
     ) -> Iterator[tuple[Scalar, Scalar, dict[Key, Form], bool]]:
         """The parts of a loop: until all that begins false is true, while all is true, mixed, when all is false."""
         b = self.context.b
-        rising = [split.count for split in splits if not split.before]
-        falling = [split.count for split in splits if split.before]
+        rising = [split.last for split in splits if not split.before]
+        falling = [split.first for split in splits if split.before]
+        fallen = [split.last for split in splits if split.before]
         begin = b.index(lower)
         start = self._rounded(_extreme(b, "maxsi", [begin, *rising]), step, up=True)
         first = b.integer("maxsi", start, self._rounded(_extreme(b, "minsi", [size, *falling]), step, up=False))
-        last = b.integer("maxsi", first, self._rounded(_extreme(b, "maxsi", falling or [size]), step, up=True))
+        last = b.integer("maxsi", first, self._rounded(_extreme(b, "maxsi", fallen or [size]), step, up=True))
         if rising:
             yield begin, start, {}, False
         yield start, first, {split.condition.key: self._truth(True) for split in splits}, True
         if falling:
-            if len(falling) > 1 or step > 1:
+            if step > 1 or {*falling} != {*fallen} or len(falling) > 1:
                 yield (
                     first,
                     last,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from precast.engines.cpu import kinds, shapes
 from precast.engines.cpu.context import Context
-from precast.engines.cpu.ir import Op, Value
+from precast.engines.cpu.ir import ELEMENT_BITS, Op, Value
 from precast.engines.cpu.values import Buffer
 
 
@@ -35,7 +35,8 @@ def _stride_of(context: Context, operation: Op, axis: int) -> int | None:
     if operation.name in shapes.MOVES:
         source = shapes.operand_axis(operation, axis)
         return 0 if source is None else stride_along(context, operands[0], source)
-    if operation.name in ("arith.extsi", "arith.extui", "arith.trunci", "tt.bitcast"):
+    wide = ELEMENT_BITS[operation.result.type.element] >= 32
+    if operation.name in ("arith.extsi", "tt.bitcast") or (operation.name == "arith.trunci" and wide):
         return stride_along(context, operands[0], axis)
     if operation.name == "arith.muli":
         return _product_stride(context, operation, axis)
