@@ -24,7 +24,8 @@ WITHIN = {
     7: ("cli", "__main__"),
 }
 HOMES = {
-    "triton": ("engines/triton",),
+    # launch/package/ goes into releases as it is; there the Triton is the server's own, in its own process.
+    "triton": ("engines/triton", "launch/package"),
     "mlir": ("engines/triton", "engines/cpu"),
     "llvmlite": ("engines/cpu",),
     "SCons": ("graph",),
