@@ -46,6 +46,7 @@ LIBRARY_FUNCTIONS = (
     "open", "open_signed", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads", "set_allocator",
     "set_buffer_reader",
 )  # fmt: skip
+PACKAGE_NAMES = ("release", "serve", "check_signature")  # besides the functions above that Python has too
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def describe_library(interface: ReleaseInterface, version: str, runtime_sources:
 
 
 def _check_names(interface: ReleaseInterface, kernels: Sequence[KernelContext]) -> None:
-    owners = {name: "the library itself" for name in LIBRARY_FUNCTIONS}
+    owners = {name: "the library itself" for name in (*LIBRARY_FUNCTIONS, *PACKAGE_NAMES)}
     for kernel in kernels:
         for name in (kernel.identifier, f"{kernel.identifier}_grid", f"{kernel.identifier}_axes"):
             if name in owners:

@@ -138,7 +138,8 @@ static int read_flags(module_state *state, PyObject *value, precast_tensor *tens
 static int read_descriptor(module_state *state, PyObject *value, precast_tensor *tensor, tensor_view *view) {
     memset(tensor, 0, sizeof *tensor);
     if (PyObject_HasAttr(value, state->names[NAME_BASE]) && PyObject_HasAttr(value, state->names[NAME_STRIDES]) &&
-        !PyObject_HasAttr(value, state->names[NAME_ARRAY_INTERFACE])) {
+        !PyObject_HasAttr(value, state->names[NAME_ARRAY_INTERFACE]) &&
+        !PyObject_HasAttr(value, state->names[NAME_DLPACK])) { /* arrays have a `base` of their own */
         PyObject *base = PyObject_GetAttr(value, state->names[NAME_BASE]);
         int failed = !base || read_tensor(state, base, 0, 0, view), rank = 0;
         Py_XDECREF(base);
