@@ -75,7 +75,8 @@ class CpuUnitEngine:
         descriptors = list_descriptors(unit, [])
         parameters = tuple(list_parameters(unit, descriptors, buffers, ()))
         facts = cpu.read_facts(stages["loops"].text, parameters, stages["obj"].data, cpu.symbol_of(unit.slug))
-        return replace(facts, buffers=buffers, tensor_descriptors=tuple(descriptors.values()))
+        digest = self._triton.digest_source(job)
+        return replace(facts, buffers=buffers, tensor_descriptors=tuple(descriptors.values()), source_digest=digest)
 
     def _explain(self, job: Job, lower: Callable[[str], str]) -> Callable[[str], str]:
         """`lower`, with what it refuses told at the user's line: found by lowering text that knows its places."""

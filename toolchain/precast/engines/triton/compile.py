@@ -18,6 +18,7 @@ from typing import Any
 
 from precast.artifact import Facts
 from precast.engines import Announce, SourceText, StageFailure, StageOutput, input_stage
+from precast.engines.source_digest import digest_source
 from precast.engines.triton import v3_9
 from precast.engines.triton.assembler import find_error, parse_log
 from precast.engines.triton.capture import capture_errors, first_error
@@ -114,7 +115,11 @@ class TritonEngine:
         return affected and b"tt.warp_specialize" in source.data
 
     def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
-        return read_facts(job.unit, self._options(job), stages)
+        return replace(read_facts(job.unit, self._options(job), stages), source_digest=self.digest_source(job))
+
+    def digest_source(self, job: Job) -> str:
+        """The digest by which a release finds the unit again for a call of the function itself."""
+        return digest_source(self._load(job).function)
 
     def open_passes(self, job: Job) -> JobPasses:
         """The job's passes, loaded once, with the session that runs Triton's stages around them."""
