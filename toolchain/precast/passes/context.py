@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from precast.artifact import DeviceBuffer
 from precast.errors import PassError
-from precast.passes.ir import append_pointer, find_place
+from precast.passes.ir import append_pointer, find_place, own_bytes
 from precast.target import Target
 
 if TYPE_CHECKING:
@@ -40,10 +40,11 @@ class PassContext:
         raise PassError(message, where=find_place(op))
 
     def add_buffer(self, module: Module, bytes_per_program: int) -> Value:
-        """A device buffer of the pass's own, as one more pointer (to i32) of the kernel.
+        """A pointer (to i32) to zeroed bytes of this program's own, `bytes_per_program` of them.
 
-        The launcher hands `bytes_per_program` zeroed bytes for each program of the grid, and its owner reads them
-        back. Only in `ttir`, where a kernel's parameters are still its own; at most one buffer for a pass.
+        The launcher makes them for all programs of the grid, in the order of `passes.ir.own_bytes`, hands them to the
+        kernel as one more parameter, and after the launch to whoever set a buffer reader. Only in `ttir`, where a
+        kernel's parameters are still its own; at most one buffer for a pass.
         """
         if self.stage != "ttir":
             raise ValueError("a device buffer can be added in stage ttir only")
@@ -51,6 +52,6 @@ class PassContext:
             raise ValueError(f"pass `{self.pass_name}` asked for a second device buffer")
         if bytes_per_program <= 0 or bytes_per_program % 4:
             raise ValueError(f"a device buffer of {bytes_per_program} bytes: give a positive multiple of 4")
-        value = append_pointer(module, "i32")
+        parameter = append_pointer(module, "i32")
         self.buffers.append(DeviceBuffer(self.pass_name, bytes_per_program))
-        return value
+        return own_bytes(parameter, bytes_per_program)

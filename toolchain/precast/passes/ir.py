@@ -7,7 +7,7 @@ where a pass asks for it. The bindings are reached through the values that come 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from precast.errors import Place
@@ -62,6 +62,41 @@ def find_place(op: Any) -> Place | None:
     """The line of source that `op` comes from: the innermost that its location names."""
     found = _SOURCE_LINE.search(str(op.operation.location))
     return Place(found[1], int(found[2]), int(found[3])) if found else None
+
+
+def own_bytes(pointer: Value, size: int) -> Value:
+    """The start of this program's `size` bytes in memory for all programs of the grid, which lies at `pointer`.
+
+    `pointer` (to i32) is a parameter of the kernel. Program x, y, z of a grid of X, Y, Z has number x + X*(y + Y*z).
+    """
+    block, wide = pointer.owner, parse_type(pointer.owner.owner, "i64")
+    first = _prepend(block)
+
+    def number(kind: str, axis: int) -> Value:
+        narrow = first(f"tt.get_{kind}", parse_type(block.owner, "i32"), [], axis=f"{axis} : i32")
+        return first("arith.extsi", wide, [narrow])
+
+    place = number("program_id", 2)
+    for axis in (1, 0):
+        rows = first("arith.muli", wide, [place, number("num_programs", axis)])
+        place = first("arith.addi", wide, [rows, number("program_id", axis)])
+    words = first("arith.constant", wide, [], value=f"{size // 4} : i64")
+    return first("tt.addptr", pointer.type, [pointer, first("arith.muli", wide, [place, words])])
+
+
+def _prepend(block: Block) -> Callable[..., Value]:
+    """A function that makes ops of one result each, in order, before all that the block holds now."""
+    following = block.operations[0]
+    create = type(following.operation).create
+
+    def make(name: str, result: Any, operands: list[Value], **attributes: str) -> Value:
+        parsed = {key: parse_attribute(following, text) for key, text in attributes.items()}
+        op = create(name, [result], operands, parsed, loc=block.owner.location)
+        block.append(op)
+        op.move_before(following)
+        return op.results[0]
+
+    return make
 
 
 def append_pointer(module: Module, element: str) -> Value:

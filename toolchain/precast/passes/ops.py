@@ -6,7 +6,7 @@ any other name is an `AttributeError` that suggests the nearest one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from precast.errors import nearest_hint
@@ -60,6 +60,28 @@ class TritonOp:
         self._check(name, self._schema.operands, "operand")
         start, length = self._segment(self._schema.operands.index(name))
         return list(self.op.operands)[start : start + length]
+
+    def copy_with(self, **operands: Value | None) -> Operation:
+        """A copy of the op at the current insertion point, with other values for some operands; None leaves one out.
+
+        For ops without regions. The op itself, and the uses of its results, stay as they are.
+        """
+        for name in operands:
+            self._check(name, self._schema.operands, "operand")
+        chosen = [self._chosen(name, operands) for name in self._schema.operands]
+        found = {name: self.op.attributes.get(name, None) for name in self._schema.attributes}
+        attributes = {name: value for name, value in found.items() if value is not None}
+        if self._schema.segmented:
+            sizes = ", ".join(str(len(values)) for values in chosen)
+            attributes["operandSegmentSizes"] = parse_attribute(self.op, f"array<i32: {sizes}>")
+        values = [value for some in chosen for value in some]
+        return type(self.op).create(self.op.name, [each.type for each in self.op.results], values, attributes)
+
+    def _chosen(self, name: str, operands: Mapping[str, Value | None]) -> list[Value]:
+        if name not in operands:
+            return self.operands(name)
+        value = operands[name]
+        return [] if value is None else [value]
 
     def result(self, name: str) -> Value:
         """The result `name`."""
