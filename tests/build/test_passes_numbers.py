@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy
 import pytest
-from plugin_tree import HEAD, PluginTree
+from plugin_tree import PluginTree
 
 from precast.release.manifest import read_manifest
 from precast.worker.pool import WorkerPool

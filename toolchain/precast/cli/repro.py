@@ -1,6 +1,7 @@
 """`precast repro DIR`: runs a failed stage again, alone, from the folder that its failure left.
 
 In: a reproducer's folder. Out: what the compiler printed, and the failure again (exit 1), or that there is none.
+Passes run as they are now: an edit of one can be tried on the very IR that it failed on.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from precast.job import Job
+from precast.passes.digest import digest_files
 from precast.worker.failures import Failure, make_error
 from precast.worker.messages import Event, Request, Step
 from precast.worker.pool import lost_failure
@@ -29,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     request = read_reproducer(arguments.folder)
     if arguments.time_limit is not None:
         request = replace(request, job=replace(request.job, time_limit_s=arguments.time_limit))
+    request = replace(request, job=_with_passes_of_today(request.job))
     with tempfile.TemporaryDirectory() as scratch:
         failure, step, printed = run_request(replace(request, job=_apart(request, Path(scratch))))
     if printed.strip():
@@ -37,6 +40,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise make_error(request.job, step.stage, step.pass_name, failure, "")
     print(f"{request.job.unit}: {f'stage {request.stage}' if request.stage else 'every stage'} runs without failure")
     return 0
+
+
+def _with_passes_of_today(job: Job) -> Job:
+    """The job with the digests that its passes' files have now; says which have changed."""
+    today = tuple(replace(use, digest=digest_files(Path(job.project), use.files)) for use in job.passes)
+    for use, before in zip(today, job.passes, strict=True):
+        if use != before:
+            print(f"pass {use.name}: its files have changed since the failure")
+    return replace(job, passes=today)
 
 
 def _apart(request: Request, scratch: Path) -> Job:

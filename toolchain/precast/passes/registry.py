@@ -11,7 +11,7 @@ import importlib.metadata
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -147,6 +147,16 @@ def matches(selection: PassSelection, unit: Unit) -> bool:
         and any(fnmatchcase(variant, glob) for glob in selection.variants)
         and any(unit.target.matches(glob) for glob in selection.targets)
     )
+
+
+def warn_of_costs(unit: Unit, uses: Iterable[PassUse]) -> Iterator[str]:
+    """A sentence for each pass that makes compiling `unit` much slower because of where it stands."""
+    for use in uses:
+        if use.kind == "python" and use.stage == "llir" and use.anchor.kind != "start" and unit.target.backend != "cpu":
+            yield (
+                f"pass `{use.name}` is Python and stands inside llir, at {use.anchor}: "
+                "the way there and back takes up to seconds for each unit; `start` is cheap"
+            )
 
 
 def _check_stage(use: PassUse, selection: PassSelection, unit: Unit, before: list[PassUse]) -> None:

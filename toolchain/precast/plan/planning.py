@@ -20,7 +20,7 @@ from precast.digest import FileDigests
 from precast.errors import PlanError, PrecastError, SpecError, nearest_hint
 from precast.job import Job
 from precast.passes.probes import Probe
-from precast.passes.registry import matches, read_probes, select_passes
+from precast.passes.registry import matches, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
 from precast.plan.key import Entries, Ingredients, describe_settings, make_ingredients
 from precast.plan.tools import ToolReader, Tools, merge_tools
@@ -223,6 +223,7 @@ class _Planner:
         ignored = ignored_variables(os.environ)
         if ignored:
             yield ignored
+        yield from dict.fromkeys(warning for each in planned for warning in warn_of_costs(each.unit, each.passes))
         for selection in self._project.passes if "*" in kernel_globs else ():
             if selection.enabled and not any(matches(selection, each.unit) for each in planned):
                 yield f"{selection.where}: pass `{selection.use}` is selected for no unit"

@@ -1,0 +1,98 @@
+"""What `precast repro` does with each way in which a pass fails: the same failure again, from what was kept."""
+
+import dataclasses
+import shutil
+import subprocess
+import sys
+
+import pytest
+from plugin_tree import PluginTree
+from test_passes_library import SOURCE
+
+from precast.errors import CompileError
+from precast.worker.pool import WorkerPool
+
+PASS = """
+class Bad(Pass):
+    name, stage, at = "bad", "{stage}", end()
+
+    def run(self, module, context):
+        {body}
+"""
+INVALID = "TritonOp(next(op for op in walk(module) if op.name == 'tt.make_range')).set_attribute('end', 3)"
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return PluginTree(tmp_path)
+
+
+def fail(tree, target="cuda:90", **changes):
+    """The error of a unit that its pass fails."""
+    job = dataclasses.replace(tree.job(target=target), **changes)
+    with WorkerPool(1) as pool, pytest.raises(CompileError) as caught:
+        pool.submit(job).result()
+    return caught.value
+
+
+def run_repro(tree, error, *words):
+    command = [sys.executable, "-m", "precast", "repro", str(tree.folder / error.reproducer), *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=tree.folder)
+
+
+def repeat(tree, error, *words):
+    """What `precast repro` says of the error's folder, which holds the IR that the pass was given."""
+    assert "tt.func" in (tree.folder / error.reproducer / f"before-{error.pass_name}.mlir").read_text()
+    done = run_repro(tree, error, *words)
+    assert done.returncode == 1 and "Traceback" not in done.stderr, done.stderr
+    assert f"pass:  {error.pass_name}" in done.stderr and f"stage: {error.stage}" in done.stderr
+    return done.stderr
+
+
+CRASH = SOURCE.replace("(void)manager; (void)arguments;", "__builtin_trap();")
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="there is no C compiler")
+@pytest.mark.parametrize("target", ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.all)])
+def test_a_crash_inside_a_native_pass(tree, target):
+    tree.write("mine.c", CRASH)
+    flags = ["-shared", "-fPIC", "-DAPI=2", '-DTRITON="3.9.0"']
+    subprocess.run(["cc", *flags, "mine.c", "-o", "libmine.so"], cwd=tree.folder, check=True)
+    tree.plugin('bad = NativePass("libmine.so", "nothing", stage="ttgir")\n')
+    tree.select('use = "nothing"\nkernels = "scale"\ntargets = ["cuda:*", "hip:*"]')
+    error = fail(tree, target)
+    assert (error.pass_name, error.stage) == ("nothing", "ttgir")
+    assert error.message.startswith("the compiler crashed (SIG")
+    assert error.message in repeat(tree, error)
+
+
+def test_a_hang(tree):
+    tree.plugin(PASS.format(stage="ttir", body="__import__('time').sleep(600)"))
+    tree.select('use = "bad"\nkernels = "scale"')
+    error = fail(tree, time_limit_s=4.0)
+    assert (error.pass_name, error.stage) == ("bad", "ttir") and "4 s" in error.message
+    assert "3 s" in repeat(tree, error, "--time-limit", "3")
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("stage", ["ttir", "ttgir"])
+def test_invalid_ir(tree, stage):
+    tree.plugin(PASS.format(stage=stage, body=INVALID))
+    tree.select('use = "bad"\nkernels = "scale"\ntargets = "cuda:*"')
+    error = fail(tree)
+    assert error.message.startswith("the IR it left is not valid: ")
+    assert error.message in repeat(tree, error)
+
+
+def test_an_exception_until_the_pass_is_mended(tree):
+    tree.plugin(PASS.format(stage="ttgir", body='raise ValueError("always")'))
+    tree.select('use = "bad"\ntargets = "cuda:*"')
+    error = fail(tree)
+    assert "ValueError: always" in repeat(tree, error)
+    tree.edit("plugins/mine.py", 'raise ValueError("always")', "pass")
+    done = run_repro(tree, error)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "pass bad: its files have changed since the failure\n"
+        "scale:dtype=fp32,BLOCK=128@cuda:90: stage ttgir runs without failure\n"
+    )
