@@ -5,12 +5,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
-os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
-os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
-
 import mlir.ir  # noqa: F401  (before anything that might load a native plugin)
+import pytest
 from triton._C import libtriton
 from triton.backends.compiler import Language
 from triton.backends.nvidia import compiler as nvidia_compiler
@@ -26,6 +22,13 @@ from precast.passes.pipeline import Step
 from precast.target import CUDA_ARCHITECTURES, HIP_ARCHITECTURES, Target
 
 TARGETS = [Target("cuda", arch) for arch in CUDA_ARCHITECTURES] + [Target("hip", arch) for arch in HIP_ARCHITECTURES]
+
+
+@pytest.fixture(autouse=True)
+def fixed_environment(monkeypatch):
+    """What a worker's environment says of Triton."""
+    monkeypatch.setenv("TRITON_DISABLE_LINE_INFO", "1")
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
 
 
 def test_listing_changes_nothing_of_tritons_own():

@@ -90,7 +90,7 @@ def test_links_between_pages_exist() -> None:
     missing = [
         f"{page.name}: {target}"
         for page in PAGES
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", FENCE.sub("", page.read_text()))
         if not (page.parent / target).exists()
     ]
     assert not missing

@@ -1,12 +1,8 @@
 """The passes of every target, as listings: their diff shows what another Triton, or an edit of ours, changed."""
 
-import os
 from pathlib import Path
 
 import pytest
-
-os.environ["TRITON_DISABLE_LINE_INFO"] = "1"
-os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
 
 from precast.engines.triton.listings import list_target
 from precast.passes.pipeline import render_pipeline
@@ -14,6 +10,13 @@ from precast.target import ARCHITECTURES, Backend, Target
 
 FOLDER = Path(__file__).parent / "pipelines"
 TARGETS = [Target(kind.value, arch) for kind in Backend for arch in ARCHITECTURES[kind]]
+
+
+@pytest.fixture(autouse=True)
+def fixed_environment(monkeypatch):
+    """What a worker's environment says of Triton."""
+    monkeypatch.setenv("TRITON_DISABLE_LINE_INFO", "1")
+    monkeypatch.setenv("TRITON_DEFAULT_FP_FUSION", "1")
 
 
 def listing(target: Target) -> str:

@@ -16,7 +16,6 @@ from triton.compiler import ASTSource, make_backend
 
 from precast.engines import cpu
 
-os.environ.setdefault("TRITON_DEFAULT_FP_FUSION", "1")
 LEVEL = os.environ.get("CPU_TEST_LEVEL", "x86-64-v3")
 CUDA = GPUTarget("cuda", 80, 32)
 FLOAT8 = ("fp8e4nv", "fp8e5", "fp8e4b15")

@@ -79,7 +79,10 @@ def test_generic_text_is_the_same():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("module { tt.func @k() { tt.return %x : i32 } }", "line 1: expected a value that is defined above, found `%x`"),
+        (
+            "module { tt.func @k() { tt.return %x : i32 } }",
+            "line 1: expected a value that is defined above, found `%x`",
+        ),
         ("module {\n  tt.func public @k() {\n", "line 3: expected more text, found the end"),
         ("module { § }", "line 1: unexpected `§`"),
     ],

@@ -28,6 +28,13 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch):
+    """Tests that compile in this process set variables of Triton's; plan warns of any that are set."""
+    for name in [name for name in os.environ if name.startswith(("TRITON_", "AMDGCN_"))]:
+        monkeypatch.delenv(name)
+
+
 def keys(folder):
     return {str(planned.unit): planned.key for planned in plan(folder).units}
 
