@@ -10,20 +10,30 @@ typedef struct given {
     PyObject *stream;
 } given;
 
-/* The place of `name` in a list of interned names; names in calls are interned too, so identity mostly finds it. */
-static int find_name(PyObject *name, PyObject *const *names, size_t step, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++)
-        if (*(PyObject *const *)((const char *)names + i * step) == name)
+static int is_same(PyObject *left, PyObject *right, int by_text) {
+    return left == right || (by_text && PyUnicode_Compare(left, right) == 0);
+}
+
+static int find_axis(const kernel_object *kernel, PyObject *name, int by_text) {
+    for (uint32_t i = 0; i < kernel->axis_count; i++)
+        if (is_same(kernel->axes[i], name, by_text))
             return (int)i;
-    for (uint32_t i = 0; i < count; i++)
-        if (PyUnicode_Compare(*(PyObject *const *)((const char *)names + i * step), name) == 0)
+    return -1;
+}
+
+static int find_argument(const kernel_object *kernel, PyObject *name, int by_text) {
+    for (uint32_t i = 0; i < kernel->argument_count; i++)
+        if (is_same(kernel->arguments[i].name, name, by_text))
             return (int)i;
     return -1;
 }
 
 static PyObject *list_names(kernel_object *kernel, int axes) {
+    uint32_t count = axes ? kernel->axis_count : kernel->argument_count;
+    if (!count)
+        return PyUnicode_FromString("none");
     PyObject *list = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
-    for (uint32_t i = 0; list && i < (axes ? kernel->axis_count : kernel->argument_count); i++)
+    for (uint32_t i = 0; list && i < count; i++)
         PyList_Append(list, axes ? kernel->axes[i] : kernel->arguments[i].name);
     if (list && comma)
         text = PyUnicode_Join(comma, list);
@@ -36,7 +46,7 @@ static int unknown_name(kernel_object *kernel, PyObject *name) {
     PyObject *arguments = list_names(kernel, 0), *axes = list_names(kernel, 1);
     if (arguments && axes)
         PyErr_Format(PyExc_TypeError, "`%U` has no argument or axis `%U`; arguments: %U; axes: %U", kernel->name, name,
-                     arguments, kernel->axis_count ? axes : Py_None);
+                     arguments, axes);
     Py_XDECREF(arguments);
     Py_XDECREF(axes);
     return -1;
@@ -51,17 +61,19 @@ static int wrong_count(kernel_object *kernel, Py_ssize_t count) {
     return -1;
 }
 
-static int take_named(kernel_object *kernel, PyObject *name, PyObject *value, given *into, call_values *values) {
-    int place = find_name(name, kernel->axes, sizeof *kernel->axes, kernel->axis_count);
+/* Our names are interned and so are most of a call's: the first try, by identity, mostly finds one. */
+static int take_named(kernel_object *kernel, PyObject *name, PyObject *value, int by_text, given *into,
+                      call_values *values) {
+    int place = find_axis(kernel, name, by_text);
     if (place >= 0)
         return fill_axis(kernel, (uint32_t)place, value, values);
-    if (PyUnicode_Compare(name, kernel->owner->state->names[NAME_STREAM]) == 0) {
+    if (is_same(kernel->owner->state->names[NAME_STREAM], name, by_text)) {
         into->stream = value;
         return 0;
     }
-    place = find_name(name, &kernel->arguments->name, sizeof *kernel->arguments, kernel->argument_count);
+    place = find_argument(kernel, name, by_text);
     if (place < 0)
-        return unknown_name(kernel, name);
+        return by_text ? unknown_name(kernel, name) : take_named(kernel, name, value, 1, into, values);
     if (into->values[place]) {
         PyErr_Format(PyExc_TypeError, "`%U` got argument `%U` twice", kernel->name, name);
         return -1;
@@ -76,10 +88,10 @@ static int take_all_named(kernel_object *kernel, PyObject *names, PyObject *cons
     PyObject *name, *value;
     Py_ssize_t place = 0, count = names ? PyTuple_Size(names) : 0;
     for (Py_ssize_t i = 0; i < count; i++)
-        if (take_named(kernel, PyTuple_GetItem(names, i), named[i], into, values))
+        if (take_named(kernel, PyTuple_GetItem(names, i), named[i], 0, into, values))
             return -1;
     while (keywords && PyDict_Next(keywords, &place, &name, &value))
-        if (take_named(kernel, name, value, into, values))
+        if (take_named(kernel, name, value, 0, into, values))
             return -1;
     return 0;
 }
@@ -162,7 +174,10 @@ PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *po
     values.first.backend = 0;
     values.first.device = -1;
     values.first.from = NULL;
-    memset(values.given, 0, sizeof values.given);
+    memset(values.given, 0, kernel->axis_count);
+    memset(values.types, 0, kernel->slot_count);
+    if (kernel->wants_sizes)
+        memset(values.sizes, 0, kernel->slot_count * sizeof *values.sizes);
     if (take_all_named(kernel, names, named, keywords, &from, &values))
         return NULL;
     for (uint32_t i = 0; i < kernel->argument_count; i++) {

@@ -76,13 +76,23 @@ typedef struct release_object {
     PyObject *failure;           /* what a callback raised; told when the launch returns */
 } release_object;
 
+/* How the commonest values of an argument of one slot are read at once; anything else goes the general way. */
+typedef enum quick_kind { QUICK_NONE, QUICK_INTEGER, QUICK_FP32, QUICK_FP64, QUICK_POINTER } quick_kind;
+
 typedef struct argument_info {
     PyObject *name;
     uint32_t first, slots;
+    quick_kind quick;
+    int64_t lowest, highest; /* of an integer */
 } argument_info;
+
+/* Part of the interpreter's stable interface since 3.12 by name, and in its heap types since 3.9. */
+#define HAVE_VECTORCALL (1UL << 11)
+typedef PyObject *(*vectorcall)(PyObject *, PyObject *const *, size_t, PyObject *);
 
 typedef struct kernel_object {
     PyObject_HEAD
+    vectorcall call;
     release_object *owner;
     uint32_t number;
     uint32_t argument_count, slot_count, axis_count;
@@ -105,6 +115,7 @@ typedef struct tensor_view {
     uint8_t type;   /* 0: unknown */
     int backend;    /* 0: unknown */
     int device;
+    int dl_device_type; /* DLPack's number for the device, where it was read that way */
     uint64_t bytes; /* 0: unknown */
     int rank;       /* -1: unknown */
     int64_t shape[8], strides[8];
@@ -113,6 +124,7 @@ typedef struct tensor_view {
 
 /* readers.c */
 int read_tensor(module_state *state, PyObject *object, int with_shape, int with_bytes, tensor_view *view);
+uint8_t known_dtype(module_state *state, PyObject *dtype);
 int is_address(PyObject *object);
 
 /* types.c: element types by their names in NumPy, torch, JAX and Triton. 0: none of ours. */
@@ -127,6 +139,9 @@ int find_stream(module_state *state, PyObject *given, const tensor_view *first, 
 /* call.c */
 PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *positional, Py_ssize_t count,
                       PyObject *names, PyObject *const *named, PyObject *keywords);
+
+/* kernel_object.c */
+void start_kernel(kernel_object *kernel);
 
 /* arguments.c */
 #define MOST_TENSORS PRECAST_MAXIMUM_DESCRIPTORS
@@ -143,6 +158,7 @@ typedef struct call_values {
     PyObject *first_name;
 } call_values;
 
+void choose_quick(argument_info *argument, unsigned type);
 int fill_argument(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
 int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
 

@@ -2,11 +2,19 @@
 #include <stdlib.h>
 
 #include "extension.h"
+#include <structmember.h>
 #include "index.h"
+
+static int kernel_traverse(PyObject *self, visitproc visit, void *arg) {
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT((PyObject *)((kernel_object *)self)->owner);
+    return 0;
+}
 
 static void kernel_dealloc(PyObject *self) {
     kernel_object *kernel = (kernel_object *)self;
     PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
     for (uint32_t i = 0; kernel->arguments && i < kernel->argument_count; i++)
         Py_XDECREF(kernel->arguments[i].name);
     for (uint32_t i = 0; kernel->axes && i < kernel->axis_count; i++)
@@ -15,7 +23,7 @@ static void kernel_dealloc(PyObject *self) {
     PyMem_Free(kernel->axes);
     Py_XDECREF(kernel->name);
     Py_XDECREF((PyObject *)kernel->owner);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
     Py_DECREF(type);
 }
 
@@ -28,6 +36,15 @@ static PyObject *kernel_call(PyObject *self, PyObject *positional, PyObject *key
     for (Py_ssize_t i = 0; i < count; i++)
         items[i] = PyTuple_GetItem(positional, i);
     return call_kernel(kernel, NULL, items, count, NULL, NULL, keywords);
+}
+
+static PyObject *kernel_vectorcall(PyObject *self, PyObject *const *arguments, size_t count_and_flag, PyObject *names) {
+    Py_ssize_t count = (Py_ssize_t)(count_and_flag << 1 >> 1); /* the top bit is the caller's own */
+    return call_kernel((kernel_object *)self, NULL, arguments, count, names, arguments + count, NULL);
+}
+
+void start_kernel(kernel_object *kernel) {
+    kernel->call = kernel_vectorcall;
 }
 
 static PyObject *bound_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
@@ -93,14 +110,20 @@ static PyGetSetDef kernel_fields[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+static PyMemberDef kernel_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(kernel_object, call), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot kernel_slots[] = {
-    {Py_tp_dealloc, kernel_dealloc}, {Py_tp_call, kernel_call}, {Py_mp_subscript, kernel_subscript},
+    {Py_tp_dealloc, kernel_dealloc}, {Py_tp_traverse, kernel_traverse}, {Py_tp_call, kernel_call}, {Py_mp_subscript, kernel_subscript},
     {Py_tp_repr, kernel_repr}, {Py_tp_getset, kernel_fields},
+    {Py_tp_members, kernel_members},
     {Py_tp_doc, "A kernel: call it, or call `kernel[grid]`."}, {0, NULL},
 };
 
 PyType_Spec kernel_spec = {"_launch.Kernel", sizeof(kernel_object), 0,
-                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, kernel_slots};
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | HAVE_VECTORCALL, kernel_slots};
 
 static PyType_Slot bound_slots[] = {{Py_tp_dealloc, bound_dealloc}, {0, NULL}};
 

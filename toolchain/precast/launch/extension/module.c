@@ -55,7 +55,7 @@ static PyObject *open_release(PyObject *module, PyObject *positional, PyObject *
     if (key && key_size != 32)
         PyErr_Format(PyExc_ValueError, "an ed25519 public key has 32 bytes, not %zd", key_size);
     else if (!interface || !parse_digest(interface, digest))
-        owner = PyObject_New(release_object, state->release_type);
+        owner = PyObject_GC_New(release_object, state->release_type);
     if (!owner) {
         Py_DECREF(folder);
         return NULL;
@@ -70,6 +70,7 @@ static PyObject *open_release(PyObject *module, PyObject *positional, PyObject *
         Py_DECREF((PyObject *)owner);
         return raise_status(state, NULL, status);
     }
+    PyObject_GC_Track((PyObject *)owner);
     return (PyObject *)owner;
 }
 

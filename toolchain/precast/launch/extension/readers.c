@@ -19,6 +19,7 @@ static int backend_of(int device_type) {
 static int set_device(tensor_view *view, dl_device device) {
     view->backend = backend_of(device.type);
     view->device = device.id;
+    view->dl_device_type = device.type;
     if (view->backend < 0) {
         PyErr_Format(PyExc_TypeError, "device type %d of DLPack is none that kernels run on", (int)device.type);
         return -1;
@@ -92,7 +93,7 @@ static int torch_is_hip(module_state *state) {
     return state->torch_is_hip;
 }
 
-static uint8_t known_dtype(module_state *state, PyObject *dtype) {
+uint8_t known_dtype(module_state *state, PyObject *dtype) {
     for (int i = 0; i < state->dtype_count; i++)
         if (state->dtypes[i].dtype == dtype)
             return state->dtypes[i].type;

@@ -5,15 +5,36 @@
 #include "extension.h"
 #include "state.h"
 
-static void release_dealloc(PyObject *self) {
+static int release_traverse(PyObject *self, visitproc visit, void *arg) {
     release_object *owner = (release_object *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(owner->allocate);
+    Py_VISIT(owner->blocks);
+    Py_VISIT(owner->reader);
+    Py_VISIT(owner->failure);
+    return 0;
+}
+
+/* A callback may well refer to the release that holds it. */
+static int release_clear(PyObject *self) {
+    release_object *owner = (release_object *)self;
+    if (owner->release) {
+        precast_set_allocator(owner->release, NULL);
+        precast_set_buffer_reader(owner->release, NULL, NULL);
+    }
+    Py_CLEAR(owner->allocate);
+    Py_CLEAR(owner->blocks);
+    Py_CLEAR(owner->reader);
+    Py_CLEAR(owner->failure);
+    return 0;
+}
+
+static void release_dealloc(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    precast_close(owner->release);
-    Py_XDECREF(owner->allocate);
-    Py_XDECREF(owner->blocks);
-    Py_XDECREF(owner->reader);
-    Py_XDECREF(owner->failure);
-    PyObject_Free(self);
+    PyObject_GC_UnTrack(self);
+    release_clear(self);
+    precast_close(((release_object *)self)->release);
+    PyObject_GC_Del(self);
     Py_DECREF(type);
 }
 
@@ -50,8 +71,12 @@ static int fill_kernel(kernel_object *kernel, const precast_index *index) {
     kernel->name = interned(index, record->name);
     for (uint32_t i = 0; i < record->arguments.count; i++) {
         const precast_argument_record *argument = &index->arguments[record->arguments.first + i];
-        kernel->arguments[i] = (argument_info){interned(index, argument->name),
-                                               argument->first_slot - record->slots.first, argument->slots};
+        argument_info *info = &kernel->arguments[i];
+        info->name = interned(index, argument->name);
+        info->first = argument->first_slot - record->slots.first;
+        info->slots = argument->slots;
+        if (info->slots == 1)
+            choose_quick(info, index->slots[argument->first_slot].type);
     }
     for (uint32_t i = 0; i < record->axes.count; i++)
         kernel->axes[i] = interned(index, index->axes[record->axes.first + i].name);
@@ -59,17 +84,19 @@ static int fill_kernel(kernel_object *kernel, const precast_index *index) {
 }
 
 static PyObject *make_kernel(release_object *owner, uint32_t number) {
-    kernel_object *kernel = PyObject_New(kernel_object, owner->state->kernel_type);
+    kernel_object *kernel = PyObject_GC_New(kernel_object, owner->state->kernel_type);
     if (!kernel)
         return NULL;
     memset((char *)kernel + sizeof(PyObject), 0, sizeof *kernel - sizeof(PyObject));
     Py_INCREF((PyObject *)owner);
     kernel->owner = owner;
     kernel->number = number;
+    start_kernel(kernel);
     if (fill_kernel(kernel, precast_index_of(owner->release))) {
         Py_DECREF((PyObject *)kernel);
         return NULL;
     }
+    PyObject_GC_Track((PyObject *)kernel);
     return (PyObject *)kernel;
 }
 
@@ -198,9 +225,10 @@ static PyGetSetDef fields[] = {
 };
 
 static PyType_Slot slots[] = {
-    {Py_tp_dealloc, release_dealloc}, {Py_tp_methods, methods}, {Py_tp_getset, fields},
+    {Py_tp_dealloc, release_dealloc}, {Py_tp_traverse, release_traverse}, {Py_tp_clear, release_clear},
+    {Py_tp_methods, methods}, {Py_tp_getset, fields},
     {Py_tp_doc, "An open release."}, {0, NULL},
 };
 
 PyType_Spec release_spec = {"_launch.Release", sizeof(release_object), 0,
-                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};

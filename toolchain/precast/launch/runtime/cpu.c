@@ -53,14 +53,15 @@ precast_status precast_launch_cpu(precast_release *release, precast_device *devi
     const precast_unit_record *record = &release->index.units[unit];
     int64_t programs = grid[0] * grid[1] * grid[2];
     precast_parameters parameters;
-    void *function, *memory[16] = {NULL};
-    precast_status status = precast_find_function(release, device, unit, &function);
+    void *memory[16] = {NULL};
+    const precast_ready *ready = precast_ready_unit(device, unit);
+    precast_status status = ready ? PRECAST_OK : precast_load_unit(release, device, unit, &ready);
     if (status == PRECAST_OK)
         status = precast_pack(release, device, unit, call, &parameters);
     if (status == PRECAST_OK && record->buffers.count)
         status = provide_buffers(release, record, (size_t)programs, &parameters, memory);
     if (status == PRECAST_OK)
-        status = run(release, record, function, &parameters, grid);
+        status = run(release, record, ready->function, &parameters, grid);
     if (status == PRECAST_OK)
         read_buffers(release, record, programs, memory);
     for (uint32_t i = 0; i < record->buffers.count; i++)

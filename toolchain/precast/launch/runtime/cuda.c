@@ -180,9 +180,10 @@ static int prepare(void *function, const precast_unit_record *unit) {
     return code;
 }
 
-static int launch_with_attributes(void *function, const precast_launch_shape *shape, void *stream, void **parameters) {
+static int launch_with_attributes(void *function, const precast_launch_shape *shape, const int64_t grid[3],
+                                  void *stream, void **parameters) {
     launch_attribute attributes[4];
-    launch_config config = {{shape->grid[0] * shape->ctas, shape->grid[1], shape->grid[2]},
+    launch_config config = {{(unsigned)grid[0] * shape->ctas, (unsigned)grid[1], (unsigned)grid[2]},
                             {shape->threads, 1, 1}, shape->shared_bytes, stream, attributes, 0};
     memset(attributes, 0, sizeof attributes);
     if (shape->flags & PRECAST_PDL) {
@@ -203,11 +204,12 @@ static int launch_with_attributes(void *function, const precast_launch_shape *sh
     return cuda.cuLaunchKernelEx ? cuda.cuLaunchKernelEx(&config, function, parameters, NULL) : CUDA_NOT_SUPPORTED;
 }
 
-static int launch(void *function, const precast_launch_shape *shape, void *stream, void **parameters) {
+static int launch(void *function, const precast_launch_shape *shape, const int64_t grid[3], void *stream,
+                  void **parameters) {
     if (shape->ctas > 1 || shape->flags)
-        return launch_with_attributes(function, shape, stream, parameters);
-    return cuda.cuLaunchKernel(function, shape->grid[0], shape->grid[1], shape->grid[2], shape->threads, 1, 1,
-                               shape->shared_bytes, stream, parameters, NULL);
+        return launch_with_attributes(function, shape, grid, stream, parameters);
+    return cuda.cuLaunchKernel(function, (unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2],
+                               shape->threads, 1, 1, shape->shared_bytes, stream, parameters, NULL);
 }
 
 static int allocate(void **memory, size_t bytes, void *stream) {

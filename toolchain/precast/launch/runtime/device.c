@@ -16,8 +16,7 @@ static void free_device(precast_device *device) {
     free(device->cells);
     free(device->order);
     free(device->modules);
-    free(device->functions);
-    free(device->plain);
+    free(device->ready);
     free(device);
 }
 
@@ -62,17 +61,14 @@ static precast_status make_device(precast_release *release, const precast_driver
         status = precast_list_candidates(&release->index, device);
     if (status == PRECAST_OK) {
         device->modules = calloc(release->index.image_count + 1, sizeof *device->modules);
-        device->functions = calloc(release->index.unit_count + 1, sizeof *device->functions);
-        device->plain = calloc(release->index.unit_count + 1, sizeof *device->plain);
-        if (!device->modules || !device->functions || !device->plain)
+        device->ready = calloc(release->index.unit_count + 1, sizeof *device->ready);
+        if (!device->modules || !device->ready)
             status = precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for the tables of %s", device->facts.name);
     }
     if (status != PRECAST_OK) {
         free_device(device);
         return status;
     }
-    for (uint32_t unit = 0; unit < release->index.unit_count; unit++)
-        device->plain[unit] = (uint8_t)precast_is_plain(&release->index, &release->index.units[unit]);
     *made = device;
     return PRECAST_OK;
 }
@@ -104,6 +100,11 @@ precast_status precast_find_device(precast_release *release, const precast_drive
     return *device ? PRECAST_OK : meet_device(release, driver, identity, device);
 }
 
+precast_device *precast_current_device(precast_release *release, const precast_driver *driver) {
+    uint64_t identity = 0;
+    return driver->current(&identity) || !identity ? NULL : find_known(release, driver, identity);
+}
+
 /* The slow way to a function, under the device's lock: others that want a loaded one do not come here. */
 static precast_status load_function(precast_release *release, precast_device *device, uint32_t unit, void **function) {
     const precast_unit_record *record = &release->index.units[unit];
@@ -124,15 +125,19 @@ static precast_status load_function(precast_release *release, precast_device *de
     return code ? precast_driver_failed(device->driver, code, "setting the attributes of", text) : PRECAST_OK;
 }
 
-precast_status precast_find_function(precast_release *release, precast_device *device, uint32_t unit, void **function) {
-    *function = atomic_load_explicit(&device->functions[unit], memory_order_acquire);
-    if (*function)
-        return PRECAST_OK;
-    pthread_mutex_lock(&device->loading);
+precast_status precast_load_unit(precast_release *release, precast_device *device, uint32_t unit,
+                                 const precast_ready **ready) {
     precast_status status = PRECAST_OK;
-    *function = atomic_load(&device->functions[unit]);
-    if (!*function && (status = load_function(release, device, unit, function)) == PRECAST_OK)
-        atomic_store_explicit(&device->functions[unit], *function, memory_order_release);
+    void *function = NULL;
+    pthread_mutex_lock(&device->loading);
+    precast_ready *made = atomic_load(&device->ready[unit]);
+    if (!made && (status = load_function(release, device, unit, &function)) == PRECAST_OK) {
+        made = precast_make_ready(&release->index, &release->index.units[unit], function);
+        if (!made)
+            status = precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a unit's tables");
+        atomic_store_explicit(&device->ready[unit], made, memory_order_release);
+    }
     pthread_mutex_unlock(&device->loading);
+    *ready = made;
     return status;
 }

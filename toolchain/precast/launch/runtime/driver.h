@@ -17,8 +17,8 @@ typedef struct precast_device_facts {
     int cooperative;
 } precast_device_facts;
 
+/* What is the same in every launch of a unit. */
 typedef struct precast_launch_shape {
-    uint32_t grid[3];
     uint32_t threads;
     uint32_t ctas;
     uint32_t shared_bytes;
@@ -49,7 +49,8 @@ typedef struct precast_driver {
     int (*context)(void **context); /* the current context, for `unload` */
     int (*find)(void *module, const char *symbol, void **function);
     int (*prepare)(void *function, const precast_unit_record *unit);
-    int (*launch)(void *function, const precast_launch_shape *shape, void *stream, void **parameters);
+    int (*launch)(void *function, const precast_launch_shape *shape, const int64_t grid[3], void *stream,
+                  void **parameters);
 
     int (*allocate)(void **memory, size_t bytes, void *stream);
     int (*release)(void *memory, void *stream);

@@ -113,8 +113,12 @@ static precast_status read_buffers(precast_release *release, const precast_devic
     return PRECAST_OK;
 }
 
-static precast_status check_grid(const precast_device *device, const precast_unit_record *unit, const char *text,
-                                 const int64_t grid[3]) {
+static int exceeds(const int64_t limits[3], uint32_t ctas, const int64_t grid[3]) {
+    return grid[0] * ctas > limits[0] || grid[1] > limits[1] || grid[2] > limits[2];
+}
+
+static precast_status explain_grid(const precast_device *device, const precast_unit_record *unit, const char *text,
+                                   const int64_t grid[3]) {
     static const char names[] = "xyz";
     for (int i = 0; i < 3; i++) {
         int64_t blocks = i ? grid[i] : grid[i] * unit->ctas;
@@ -126,24 +130,25 @@ static precast_status check_grid(const precast_device *device, const precast_uni
     return PRECAST_OK;
 }
 
-static precast_status launch(const precast_device *device, const char *text, void *function,
-                             const precast_launch_shape *shape, precast_stream stream, void **places) {
-    int code = device->driver->launch(function, shape, stream, places);
+static precast_status launch(const precast_device *device, const char *text, const precast_ready *ready,
+                             const int64_t grid[3], precast_stream stream, void **places) {
+    int code = device->driver->launch(ready->function, &ready->shape, grid, stream, places);
     return code ? precast_driver_failed(device->driver, code, "launching", text) : PRECAST_OK;
 }
 
-/* With numbers to narrow, descriptors to make or memory to provide. */
-static precast_status launch_with_memory(precast_release *release, precast_device *device, uint32_t unit,
-                                         const precast_call *call, void *function, const precast_launch_shape *shape,
-                                         uint64_t programs) {
+/* With numbers to narrow, descriptors to make or memory to provide. Its large frame is kept off the plain way. */
+static __attribute__((noinline)) precast_status launch_with_memory(precast_release *release, precast_device *device,
+                                                                   uint32_t unit, const precast_ready *ready,
+                                                                   const precast_call *call, const int64_t grid[3]) {
     const precast_unit_record *record = &release->index.units[unit];
+    uint64_t programs = (uint64_t)grid[0] * (uint64_t)grid[1] * (uint64_t)grid[2];
     allocations held = {.release = release, .device = device, .stream = call->stream, .count = 0};
     precast_parameters parameters;
     precast_status status = precast_pack(release, device, unit, call, &parameters);
     if (status == PRECAST_OK)
         status = provide_all(&held, record, &parameters, programs);
     if (status == PRECAST_OK)
-        status = launch(device, precast_text(&release->index, record->text), function, shape, call->stream,
+        status = launch(device, precast_text(&release->index, record->text), ready, grid, call->stream,
                         parameters.places);
     if (status == PRECAST_OK && release->reader && record->buffers.count)
         status = read_buffers(release, device, record, &parameters, call->stream, programs);
@@ -154,17 +159,15 @@ precast_status precast_launch_gpu(precast_release *release, precast_device *devi
                                   const precast_call *call, const int64_t grid[3]) {
     const precast_unit_record *record = &release->index.units[unit];
     const char *text = precast_text(&release->index, record->text);
-    precast_launch_shape shape = {{(uint32_t)grid[0], (uint32_t)grid[1], (uint32_t)grid[2]},
-                                  record->warps * record->warp_size, record->ctas, record->shared_bytes, record->flags};
-    void *function, *places[PRECAST_MAXIMUM_PARAMETERS];
-    precast_status status = check_grid(device, record, text, grid);
-    if (status == PRECAST_OK)
-        status = precast_find_function(release, device, unit, &function);
-    if (status != PRECAST_OK)
+    const precast_ready *ready = precast_ready_unit(device, unit);
+    void *places[PRECAST_MAXIMUM_PARAMETERS];
+    precast_status status = PRECAST_OK;
+    if (exceeds(device->facts.grid_limits, record->ctas, grid))
+        return explain_grid(device, record, text, grid);
+    if (!ready && (status = precast_load_unit(release, device, unit, &ready)) != PRECAST_OK)
         return status;
-    if (!device->plain[unit])
-        return launch_with_memory(release, device, unit, call, function, &shape,
-                                  (uint64_t)grid[0] * (uint64_t)grid[1] * (uint64_t)grid[2]);
-    precast_point(&release->index, record, call->slots, places);
-    return launch(device, text, function, &shape, call->stream, places);
+    if (!ready->plain)
+        return launch_with_memory(release, device, unit, ready, call, grid);
+    precast_point(ready, call->slots, places);
+    return launch(device, text, ready, grid, call->stream, places);
 }

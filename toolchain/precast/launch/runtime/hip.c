@@ -133,9 +133,10 @@ static int prepare(void *function, const precast_unit_record *unit) {
     return 0;
 }
 
-static int launch_with_cluster(void *function, const precast_launch_shape *shape, void *stream, void **parameters) {
+static int launch_with_cluster(void *function, const precast_launch_shape *shape, const int64_t grid[3], void *stream,
+                               void **parameters) {
     launch_attribute attributes[2];
-    launch_config config = {{shape->grid[0] * shape->ctas, shape->grid[1], shape->grid[2]},
+    launch_config config = {{(unsigned)grid[0] * shape->ctas, (unsigned)grid[1], (unsigned)grid[2]},
                             {shape->threads, 1, 1}, shape->shared_bytes, stream, attributes, 2};
     memset(attributes, 0, sizeof attributes);
     attributes[0].id = LAUNCH_CLUSTER;
@@ -146,10 +147,11 @@ static int launch_with_cluster(void *function, const precast_launch_shape *shape
     return hip.hipDrvLaunchKernelEx ? hip.hipDrvLaunchKernelEx(&config, function, parameters, NULL) : HIP_NOT_SUPPORTED;
 }
 
-static int launch(void *function, const precast_launch_shape *shape, void *stream, void **parameters) {
-    const uint32_t *grid = shape->grid;
+static int launch(void *function, const precast_launch_shape *shape, const int64_t size[3], void *stream,
+                  void **parameters) {
+    unsigned grid[3] = {(unsigned)size[0], (unsigned)size[1], (unsigned)size[2]};
     if (shape->ctas > 1)
-        return launch_with_cluster(function, shape, stream, parameters);
+        return launch_with_cluster(function, shape, size, stream, parameters);
     if (shape->flags & PRECAST_COOPERATIVE)
         return hip.hipModuleLaunchCooperativeKernel(function, grid[0], grid[1], grid[2], shape->threads, 1, 1,
                                                     shape->shared_bytes, stream, parameters);

@@ -108,7 +108,7 @@ precast_status precast_unload_device(precast_release *release, precast_device *d
     precast_status status = PRECAST_OK;
     pthread_mutex_lock(&device->loading);
     for (uint32_t unit = 0; unit < release->index.unit_count; unit++)
-        atomic_store(&device->functions[unit], NULL);
+        free(atomic_exchange(&device->ready[unit], NULL));
     for (uint32_t image = 0; image < release->index.image_count; image++) {
         void *module = device->modules[image];
         device->modules[image] = NULL;

@@ -11,6 +11,7 @@
 #define PRECAST_MAXIMUM_DESCRIPTORS 16
 #define PRECAST_POINTER 0x80    /* in a type: a pointer to the type in the low bits, 0 for any */
 #define PRECAST_DESCRIPTOR 0x40 /* in a type: a tensor descriptor of the type in the low bits */
+#define PRECAST_ELEMENT 0x3f    /* the low bits */
 #define PRECAST_NO_AXIS 255
 
 enum { PRECAST_CUDA = 1, PRECAST_HIP = 2, PRECAST_HOST = 3 }; /* backends */

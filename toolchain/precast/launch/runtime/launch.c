@@ -27,24 +27,20 @@ precast_status precast_choose_driver(precast_release *release, const precast_cal
     if (status != PRECAST_OK || backend == PRECAST_HOST)
         return status;
     *driver = backend == PRECAST_CUDA ? precast_cuda() : precast_hip();
-    return *driver ? PRECAST_OK : PRECAST_NO_DEVICE;
+    if (!*driver)
+        return PRECAST_NO_DEVICE;
+    atomic_store_explicit(&release->driver, *driver, memory_order_release);
+    return PRECAST_OK;
 }
 
-static precast_status find_grid(const precast_index *index, const precast_unit_record *unit, const precast_call *call,
-                                int64_t grid[3]) {
-    const precast_kernel_record *kernel = &index->kernels[call->kernel];
-    const char *text = precast_text(index, unit->text);
-    if (call->grid) {
-        grid[0] = call->grid->x, grid[1] = call->grid->y, grid[2] = call->grid->z;
-    } else {
-        for (int i = 0; i < 3; i++) {
-            precast_status status =
-                precast_run_steps(index->steps + unit->grid_first[i], unit->grid_count[i], call->slots,
-                                  index->slots + kernel->slots.first, text, &grid[i]);
-            if (status != PRECAST_OK)
-                return status;
-        }
-    }
+/* The driver of the last launch that had one, where this call means the same. */
+static const precast_driver *find_usual_driver(precast_release *release, const precast_call *call) {
+    const precast_driver *driver = atomic_load_explicit(&release->driver, memory_order_acquire);
+    int backend = call->backend ? call->backend : atomic_load_explicit(&release->automatic, memory_order_relaxed);
+    return driver && driver->backend == backend && call->stream != PRECAST_CPU ? driver : NULL;
+}
+
+static precast_status explain_grid(const char *text, const int64_t grid[3]) {
     for (int i = 0; i < 3; i++) {
         if (grid[i] < 0)
             return precast_fail(PRECAST_BAD_GRID, "the grid of %s is negative along %c: %lld", text, "xyz"[i],
@@ -53,40 +49,74 @@ static precast_status find_grid(const precast_index *index, const precast_unit_r
             return precast_fail(PRECAST_BAD_GRID, "the grid of %s is %lld along %c, more than 2147483647", text,
                                 (long long)grid[i], "xyz"[i]);
     }
-    int64_t plane = grid[0] * grid[1], programs;
-    if (__builtin_mul_overflow(plane, grid[2], &programs) || programs > INT64_MAX / 4)
-        return precast_fail(PRECAST_BAD_GRID, "the grid of %s has too many programs", text);
+    return precast_fail(PRECAST_BAD_GRID, "the grid of %s has too many programs", text);
+}
+
+static precast_status find_dimension(const precast_index *index, const precast_unit_record *unit,
+                                     const precast_call *call, int dimension, int64_t *size) {
+    const precast_step_record *steps = index->steps + unit->grid_first[dimension];
+    uint32_t count = unit->grid_count[dimension];
+    if (precast_is_constant(steps, count))
+        return *size = steps->operand, PRECAST_OK;
+    return precast_run_steps(steps, count, call->slots, index->slots + index->kernels[call->kernel].slots.first,
+                             precast_text(index, unit->text), size);
+}
+
+static precast_status find_grid(const precast_index *index, const precast_unit_record *unit, const precast_call *call,
+                                int64_t grid[3]) {
+    precast_status status = PRECAST_OK;
+    int64_t programs;
+    if (call->grid)
+        grid[0] = call->grid->x, grid[1] = call->grid->y, grid[2] = call->grid->z;
+    else if ((status = find_dimension(index, unit, call, 0, &grid[0])) != PRECAST_OK ||
+             (status = find_dimension(index, unit, call, 1, &grid[1])) != PRECAST_OK ||
+             (status = find_dimension(index, unit, call, 2, &grid[2])) != PRECAST_OK)
+        return status;
+    if ((uint64_t)(grid[0] | grid[1] | grid[2]) > INT32_MAX ||
+        __builtin_mul_overflow(grid[0] * grid[1], grid[2], &programs) || programs > INT64_MAX / 4)
+        return explain_grid(precast_text(index, unit->text), grid);
     return PRECAST_OK;
 }
 
-static precast_status launch_here(precast_release *release, const precast_driver *driver, const precast_call *call) {
-    precast_device *device;
+static precast_status launch_on(precast_release *release, precast_device *device, const precast_call *call) {
     int64_t grid[3];
     uint32_t unit;
-    precast_status status = precast_find_device(release, driver, call->stream, &device);
-    if (status == PRECAST_OK)
-        status = precast_select(release, device, call, &unit);
+    precast_status status = precast_select(release, device, call, &unit);
     if (status == PRECAST_OK)
         status = find_grid(&release->index, &release->index.units[unit], call, grid);
     if (status != PRECAST_OK || !grid[0] || !grid[1] || !grid[2])
         return status;
-    return driver ? precast_launch_gpu(release, device, unit, call, grid)
-                  : precast_launch_cpu(release, device, unit, call, grid);
+    return device->driver ? precast_launch_gpu(release, device, unit, call, grid)
+                          : precast_launch_cpu(release, device, unit, call, grid);
 }
 
-precast_status precast_launch(precast_release *release, const precast_call *call) {
-    const precast_driver *driver;
+static precast_status launch_here(precast_release *release, const precast_driver *driver, const precast_call *call) {
+    precast_device *device;
+    precast_status status = precast_find_device(release, driver, call->stream, &device);
+    return status == PRECAST_OK ? launch_on(release, device, call) : status;
+}
+
+/* On the device that the call names, which becomes current meanwhile. */
+static precast_status launch_there(precast_release *release, const precast_driver *driver, const precast_call *call) {
     void *previous = NULL;
-    precast_status status = precast_choose_driver(release, call, &driver);
-    if (status != PRECAST_OK || !driver || !call->device_given)
-        return status == PRECAST_OK ? launch_here(release, driver, call) : status;
+    precast_device *device = precast_current_device(release, driver);
+    if (device && device->facts.ordinal == call->device)
+        return launch_on(release, device, call);
     int code = driver->push(call->device, &previous);
     if (code)
         return precast_driver_failed(driver, code, "going to the tensors' device", NULL);
-    status = launch_here(release, driver, call);
+    precast_status status = launch_here(release, driver, call);
     code = driver->pop(previous);
     return code && status == PRECAST_OK ? precast_driver_failed(driver, code, "going back to the current device", NULL)
                                         : status;
+}
+
+precast_status precast_launch(precast_release *release, const precast_call *call) {
+    const precast_driver *driver = find_usual_driver(release, call);
+    precast_status status = driver ? PRECAST_OK : precast_choose_driver(release, call, &driver);
+    if (status != PRECAST_OK)
+        return status;
+    return driver && call->device_given ? launch_there(release, driver, call) : launch_here(release, driver, call);
 }
 
 precast_status precast_launch_values(precast_release *release, uint32_t kernel, precast_stream stream,

@@ -78,27 +78,6 @@ static precast_status add_descriptor(const precast_index *index, const precast_d
     return PRECAST_OK;
 }
 
-int precast_is_plain(const precast_index *index, const precast_unit_record *unit) {
-    const precast_slot_record *slots = &index->slots[index->kernels[unit->kernel].slots.first];
-    for (uint32_t i = unit->parameters.first; i < unit->parameters.first + unit->parameters.count; i++) {
-        const precast_parameter_record *parameter = &index->parameters[i];
-        int as_it_is = parameter->kind == PRECAST_PARAMETER_ARGUMENT &&
-                       (parameter->type & PRECAST_POINTER || parameter->type == slots[parameter->slot].type);
-        int unused = (parameter->kind == PRECAST_PARAMETER_GLOBAL_SCRATCH && !unit->global_scratch_bytes) ||
-                     (parameter->kind == PRECAST_PARAMETER_PROFILE_SCRATCH && !unit->profile_scratch_bytes);
-        if (!as_it_is && !unused)
-            return 0;
-    }
-    return 1;
-}
-
-void precast_point(const precast_index *index, const precast_unit_record *unit, const uint64_t *slots, void **places) {
-    static uint64_t nothing;
-    const precast_parameter_record *parameter = &index->parameters[unit->parameters.first];
-    for (uint32_t i = 0; i < unit->parameters.count; i++, parameter++)
-        places[i] = parameter->kind == PRECAST_PARAMETER_ARGUMENT ? (void *)&slots[parameter->slot] : &nothing;
-}
-
 precast_status precast_pack(const precast_release *release, const precast_device *device, uint32_t unit,
                             const precast_call *call, precast_parameters *parameters) {
     const precast_index *index = &release->index;

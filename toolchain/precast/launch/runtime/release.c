@@ -81,9 +81,9 @@ precast_status precast_preload(precast_release *release, precast_stream stream, 
             continue;
         found = 1;
         for (uint32_t unit = units.first; status == PRECAST_OK && unit < units.first + units.count; unit++) {
-            void *function;
+            const precast_ready *ready;
             if (precast_runs_on(&release->index, &release->index.units[unit], device))
-                status = precast_find_function(release, device, unit, &function);
+                status = precast_load_unit(release, device, unit, &ready);
         }
     }
     if (status == PRECAST_OK && !found && kernel)
@@ -114,7 +114,7 @@ size_t precast_query(precast_release *release, precast_unit *units, size_t capac
             .kernel = precast_text(index, index->kernels[unit->kernel].name),
             .target = at ? at + 1 : text,
             .fits = on && precast_runs_on(index, unit, on),
-            .loaded = on && atomic_load(&on->functions[i]) != NULL,
+            .loaded = on && precast_ready_unit(on, i) != NULL,
             .warps = (int32_t)unit->warps,
             .ctas = (int32_t)unit->ctas,
             .image_bytes = (int64_t)(unit->backend == PRECAST_HOST ? unit->code_bytes : index->images[unit->image].size),

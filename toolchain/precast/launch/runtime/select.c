@@ -40,7 +40,9 @@ static precast_status read_axes(const precast_index *index, const precast_call *
 /* An axis that says what a tensor's elements are is known from the tensor. */
 static precast_status read_types(const precast_index *index, const precast_call *call, request *wanted) {
     const precast_kernel_record *kernel = &index->kernels[call->kernel];
-    for (uint32_t i = 0; call->types && i < kernel->slots.count; i++) {
+    if (!call->types || !kernel->axes.count)
+        return PRECAST_OK;
+    for (uint32_t i = 0; i < kernel->slots.count; i++) {
         const precast_slot_record *slot = &index->slots[kernel->slots.first + i];
         unsigned type = call->types[i] & 0x3f;
         if (slot->dtype_axis == PRECAST_NO_AXIS || !type)
@@ -126,7 +128,7 @@ static int apply_rules(const precast_index *index, const precast_call *call, req
     return 0;
 }
 
-static int hint_holds(const precast_hint_record *hint, const uint64_t *slots) {
+static inline int hint_holds(const precast_hint_record *hint, const uint64_t *slots) {
     if (hint->kind == PRECAST_ONE)
         return slots[hint->slot] == 1;
     return (hint->divisor & (hint->divisor - 1)) ? slots[hint->slot] % hint->divisor == 0
@@ -149,22 +151,9 @@ static int beyond_range32(const precast_device *device, const precast_call *call
     return bytes > INT32_MAX;
 }
 
-/* All alignments at once, without a branch for each: whether there is anything to look at more closely. */
-static int may_break_promise(const precast_index *index, const precast_call *call, precast_span promises) {
-    uint64_t remains = 0;
-    for (uint32_t i = promises.first; i < promises.first + promises.count; i++) {
-        const precast_hint_record *promise = &index->hints[i];
-        int simple = promise->kind == PRECAST_DIVISIBLE && !(promise->divisor & (promise->divisor - 1));
-        remains |= simple ? call->slots[promise->slot] & (promise->divisor - 1) : 1;
-    }
-    return remains != 0;
-}
-
 static precast_status check_promises(const precast_index *index, const precast_device *device,
                                      const precast_call *call, const precast_unit_record *unit) {
     const precast_kernel_record *kernel = &index->kernels[call->kernel];
-    if (!may_break_promise(index, call, unit->promises))
-        return PRECAST_OK;
     for (uint32_t i = unit->promises.first; i < unit->promises.first + unit->promises.count; i++) {
         const precast_hint_record *promise = &index->hints[i];
         const precast_slot_record *slot = &index->slots[kernel->slots.first + promise->slot];
@@ -203,9 +192,28 @@ static precast_status check_types(const precast_index *index, const precast_call
     return PRECAST_OK;
 }
 
+/* All alignments without a branch for each, and all types: whether there is nothing to look at more closely. */
+static int surely_keeps(const precast_ready *ready, const precast_call *call, uint32_t slots) {
+    uint64_t remains = 0;
+    if (!ready || !ready->simple || (call->types && memcmp(call->types, ready->types, slots)))
+        return 0;
+    for (const precast_run *run = ready->runs, *end = run + ready->run_count; run < end; run++) {
+        uint64_t all = 0;
+        for (const uint64_t *slot = call->slots + run->first, *last = slot + run->count; slot < last; slot++)
+            all |= *slot;
+        remains |= all & run->mask;
+    }
+    return !remains;
+}
+
 static precast_status find_cell(const precast_index *index, const precast_device *device, const precast_call *call,
                                 const precast_cell **cell) {
     request wanted;
+    precast_span cells = device->cells_of_kernel[call->kernel];
+    if (cells.count == 1 && !index->kernels[call->kernel].axes.count) {
+        *cell = &device->cells[cells.first];
+        return PRECAST_OK;
+    }
     precast_status status = read_axes(index, call, &wanted);
     if (status == PRECAST_OK)
         status = read_types(index, call, &wanted);
@@ -232,6 +240,8 @@ precast_status precast_select(const precast_release *release, const precast_devi
         if (!hints_hold(index, record->hints, call->slots))
             continue;
         *unit = device->order[i];
+        if (surely_keeps(precast_ready_unit(device, *unit), call, index->kernels[call->kernel].slots.count))
+            return PRECAST_OK;
         status = check_types(index, call, record);
         return status == PRECAST_OK ? check_promises(index, device, call, record) : status;
     }

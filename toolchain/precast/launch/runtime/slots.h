@@ -6,6 +6,13 @@
 
 #include "precast.h"
 
+/* Two launchers share the code that packs; a call between them would copy every argument once more. */
+#if defined(__GNUC__) || defined(__clang__)
+#define PRECAST_INLINE static inline __attribute__((always_inline))
+#else
+#define PRECAST_INLINE static inline
+#endif
+
 static inline uint64_t precast_slot_pointer(const void *value) {
     return (uint64_t)(uintptr_t)value;
 }

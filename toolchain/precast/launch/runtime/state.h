@@ -15,6 +15,28 @@ typedef struct precast_cell {
     precast_span order;       /* in the device's `order` */
 } precast_cell;
 
+/* Slots next to each other that promise the same alignment. */
+typedef struct precast_run {
+    uint32_t first, count;
+    uint64_t mask;
+} precast_run;
+
+/* A loaded unit with all that each of its launches needs, worked out once. One block of memory. */
+typedef struct precast_ready {
+    void *function;
+    precast_launch_shape shape;
+    uint8_t plain;  /* every parameter is a slot as it comes, or hidden scratch that is not used */
+    uint8_t simple; /* `runs` hold all promises */
+    uint32_t parameter_count;
+    uint32_t in_order; /* so many first parameters are the first slots */
+    uint32_t run_count;
+    const precast_run *runs;
+    const uint16_t *slots; /* of each parameter; PRECAST_HIDDEN: of none */
+    const uint8_t *types;  /* of each slot, as a call gives them; 0: none to compare */
+} precast_ready;
+
+#define PRECAST_HIDDEN 65535
+
 /* One context of a driver, or the CPU. Its tables never change once it is in a release's list. */
 typedef struct precast_device {
     struct precast_device *next;
@@ -27,8 +49,7 @@ typedef struct precast_device {
     uint32_t *order; /* unit numbers */
     pthread_mutex_t loading;
     void **modules;              /* by image; guarded by `loading` */
-    _Atomic(void *) *functions;  /* by unit; NULL until loaded */
-    uint8_t *plain; /* by unit: every parameter is a slot as it comes, or hidden scratch that is not used */
+    _Atomic(precast_ready *) *ready; /* by unit; NULL until loaded */
 } precast_device;
 
 struct precast_release {
@@ -36,6 +57,7 @@ struct precast_release {
     char *folder;
     unsigned backends; /* bit n: there are units of backend n */
     _Atomic int automatic; /* the backend of calls that name none; 0: not decided yet */
+    _Atomic(const precast_driver *) driver; /* of the last launch that had one */
     pthread_mutex_t lock;  /* `devices` while it grows, `packs` */
     _Atomic(precast_device *) devices;
     precast_view *packs; /* by file */
@@ -48,12 +70,23 @@ struct precast_release {
 /* device.c */
 precast_status precast_find_device(precast_release *release, const precast_driver *driver, precast_stream stream,
                                    precast_device **device);
-precast_status precast_find_function(precast_release *release, precast_device *device, uint32_t unit, void **function);
+/* The known device that is current; NULL where none is, or it was not met before. */
+precast_device *precast_current_device(precast_release *release, const precast_driver *driver);
+precast_status precast_load_unit(precast_release *release, precast_device *device, uint32_t unit,
+                                 const precast_ready **ready);
 int precast_runs_on(const precast_index *index, const precast_unit_record *unit, const precast_device *device);
 void precast_free_devices(precast_release *release);
 
 /* launch.c: the driver that a call's stream and backend mean; NULL for the CPU. */
 precast_status precast_choose_driver(precast_release *release, const precast_call *call, const precast_driver **driver);
+
+/* ready.c */
+precast_ready *precast_make_ready(const precast_index *index, const precast_unit_record *unit, void *function);
+void precast_point(const precast_ready *ready, const uint64_t *slots, void **places);
+
+static inline const precast_ready *precast_ready_unit(const precast_device *device, uint32_t unit) {
+    return atomic_load_explicit(&device->ready[unit], memory_order_acquire);
+}
 
 /* image.c */
 precast_status precast_load_image(precast_release *release, precast_device *device, uint32_t unit, void **module);
@@ -87,10 +120,6 @@ typedef struct precast_parameters {
     uint32_t buffers[16], global_scratch, profile_scratch; /* which parameter, from 1; 0: none */
     precast_tensor_map maps[PRECAST_MAXIMUM_DESCRIPTORS];
 } precast_parameters;
-
-/* Whether a unit's parameters can be taken from the slots where they lie. */
-int precast_is_plain(const precast_index *index, const precast_unit_record *unit);
-void precast_point(const precast_index *index, const precast_unit_record *unit, const uint64_t *slots, void **places);
 
 precast_status precast_pack(const precast_release *release, const precast_device *device, uint32_t unit,
                             const precast_call *call, precast_parameters *parameters);

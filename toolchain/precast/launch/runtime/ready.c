@@ -1,0 +1,89 @@
+/* What every launch of a loaded unit needs, worked out when it is loaded. */
+#include <stdlib.h>
+
+#include "state.h"
+
+static int is_plain(const precast_unit_record *unit, const precast_parameter_record *parameter,
+                    const precast_slot_record *slots) {
+    switch (parameter->kind) {
+    case PRECAST_PARAMETER_ARGUMENT:
+        return parameter->type & PRECAST_POINTER || parameter->type == slots[parameter->slot].type;
+    case PRECAST_PARAMETER_GLOBAL_SCRATCH:
+        return !unit->global_scratch_bytes;
+    case PRECAST_PARAMETER_PROFILE_SCRATCH:
+        return !unit->profile_scratch_bytes;
+    default:
+        return 0;
+    }
+}
+
+static void list_parameters(const precast_index *index, const precast_unit_record *unit, precast_ready *ready,
+                            uint16_t *slots) {
+    const precast_parameter_record *parameter = &index->parameters[unit->parameters.first];
+    const precast_slot_record *records = &index->slots[index->kernels[unit->kernel].slots.first];
+    ready->plain = 1;
+    ready->slots = slots;
+    ready->parameter_count = unit->parameters.count;
+    for (uint32_t i = 0; i < unit->parameters.count; i++, parameter++) {
+        slots[i] = parameter->kind == PRECAST_PARAMETER_ARGUMENT ? parameter->slot : PRECAST_HIDDEN;
+        ready->plain &= (uint8_t)is_plain(unit, parameter, records);
+        ready->in_order += ready->in_order == i && slots[i] == i;
+    }
+}
+
+static void list_promises(const precast_index *index, const precast_unit_record *unit, precast_ready *ready,
+                          precast_run *runs) {
+    const precast_hint_record *promise = &index->hints[unit->promises.first];
+    ready->simple = 1;
+    ready->runs = runs;
+    for (uint32_t i = 0; i < unit->promises.count; i++, promise++) {
+        uint64_t mask = (uint64_t)promise->divisor - 1;
+        precast_run *last = ready->run_count ? &runs[ready->run_count - 1] : NULL;
+        if (promise->kind != PRECAST_DIVISIBLE || promise->divisor & mask)
+            ready->simple = 0;
+        else if (last && last->mask == mask && last->first + last->count == promise->slot)
+            last->count++;
+        else
+            runs[ready->run_count++] = (precast_run){promise->slot, 1, mask};
+    }
+}
+
+static void list_types(const precast_index *index, const precast_unit_record *unit, precast_ready *ready,
+                       uint8_t *types) {
+    uint32_t count = index->kernels[unit->kernel].slots.count;
+    ready->types = types;
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t type = index->slot_types[unit->slot_types + i];
+        types[i] = type & (PRECAST_POINTER | PRECAST_DESCRIPTOR) ? type & PRECAST_ELEMENT : 0;
+    }
+}
+
+/* NULL when there is no memory. */
+precast_ready *precast_make_ready(const precast_index *index, const precast_unit_record *unit, void *function) {
+    size_t runs = unit->promises.count * sizeof(precast_run), slots = unit->parameters.count * sizeof(uint16_t);
+    precast_ready *ready = calloc(1, sizeof *ready + runs + slots + index->kernels[unit->kernel].slots.count);
+    if (!ready)
+        return NULL;
+    char *after = (char *)(ready + 1);
+    ready->function = function;
+    ready->shape = (precast_launch_shape){unit->warps * unit->warp_size, unit->ctas, unit->shared_bytes, unit->flags};
+    list_promises(index, unit, ready, (precast_run *)after);
+    list_parameters(index, unit, ready, (uint16_t *)(after + runs));
+    list_types(index, unit, ready, (uint8_t *)(after + runs + slots));
+    return ready;
+}
+
+/* Where a plain unit's parameters lie. */
+void precast_point(const precast_ready *ready, const uint64_t *slots, void **places) {
+    static uint64_t nothing;
+    const uint64_t *slot = slots;
+    void **place = places, **end = places + (ready->in_order & ~3u);
+    for (; place < end; place += 4, slot += 4) {
+        place[0] = (void *)slot;
+        place[1] = (void *)(slot + 1);
+        place[2] = (void *)(slot + 2);
+        place[3] = (void *)(slot + 3);
+    }
+    for (size_t i = (size_t)(place - places); i < ready->parameter_count; i++)
+        places[i] = ready->slots[i] == PRECAST_HIDDEN ? &nothing : (void *)&slots[ready->slots[i]];
+}
