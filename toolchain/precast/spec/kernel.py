@@ -31,6 +31,9 @@ LIBRARY_FUNCTIONS = frozenset({
 })  # fmt: skip
 
 
+COOPERATIVE = "launch_cooperative_grid"
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What a spec is read against: where sources are, the project's targets, and its default options."""
@@ -129,12 +132,21 @@ def _check(table: KernelTable, spec: KernelSpec, signature: Signature, around: S
         message = f"`{spec.source.function}` is a Gluon kernel: it cannot be built for {', '.join(without)}"
         hint = f'write `only = ["cuda:*"]` in [kernel.{spec.name}]'
         table.problems.add([table.fields["source"].error(message, hint)])
+    _check_cooperation(table, spec, [target for target in targets if target.kind is Backend.CPU])
     axes = {axis.name for axis in spec.axes} - ALL_OPTIONS
     check_options(table, around.defaults, targets, axes.union(spec.constexprs))
     check_names(table, spec)
     check_values(table, spec, signature, targets)
     check_hints(table, spec)
     check_grid(table, spec)
+
+
+def _check_cooperation(table: KernelTable, spec: KernelSpec, targets: list[Target]) -> None:
+    """Programs that wait for one another need all of them running; a CPU runs a few at a time."""
+    node = table.sub_table("options").get(COOPERATIVE)
+    if node is not None and node.value is True and targets:
+        message = f"`{COOPERATIVE}`: {', '.join(map(str, targets))} runs a few programs at a time"
+        table.problems.add([node.key_error(message, f'write `only = ["cuda:*", "hip:*"]` in [kernel.{spec.name}]')])
 
 
 def _grid_texts(table: KernelTable) -> tuple[str, str, str]:

@@ -14,7 +14,7 @@ from precast.engines.parameters import parse_type
 from precast.engines.triton import v3_9
 from precast.errors import nearest_hint
 from precast.spec.model import Argument, Unit
-from precast.target import Backend
+from precast.target import Backend, float8_types
 
 Attributes = list[list[str | int]]
 # What decides nothing before the ttgir stage, which CPU units do not have.
@@ -76,9 +76,11 @@ def make_options(unit: Unit, backend: Any) -> Any:
             raise StageFailure(
                 f"target {unit.target} has no option `{name}`", hint=nearest_hint(name, known, "options")
             )
-    wanted = {
+    wanted: dict[str, Any] = {
         name: value for name, value in unit.options if unit.target.kind is not Backend.CPU or name not in GPU_ONLY
     }
+    if unit.target.kind is Backend.CPU:
+        wanted["supported_fp8_dtypes"] = tuple(sorted(float8_types(unit.target)))  # our engine's, not the front end's
     try:
         return v3_9.parse_options(backend, wanted)
     except (ValueError, AssertionError, TypeError) as error:
