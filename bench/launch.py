@@ -2,7 +2,8 @@
 
 RELEASE is the release of bench/launch_kernels, made by `precast build --project bench/launch_kernels`. On a machine
 without an NVIDIA device only the CPU's figure is measured. Every figure is the ratio (or difference) of paired,
-interleaved repetitions with a 95 % interval of its mean; `holds` says that the interval is clear of the bound.
+interleaved repetitions with a 95 % interval of its mean; `holds` says that the interval is clear of the bound. One
+repetition of a launch is the median of some batches, whose queue is emptied outside the clock.
 Needs a C compiler; torch and Triton for the Python figures. Runs on the standard library alone otherwise.
 """
 
@@ -19,14 +20,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 REPETITIONS = 40
-BATCH = 400  # launches in one repetition: fewer than a stream's queue holds
+BATCH = 400  # launches in one batch: fewer than a stream's queue holds
+BATCHES = 9  # in one repetition
 SHAPES = {0: (0, 0), 6: (3, 3), 19: (8, 11), 58: (20, 38)}
 
 
@@ -73,7 +77,7 @@ class Bench:
         subprocess.run(["cc", "-shared", "-fPIC", "-o", work / "raw.so", *flags], check=True)
         subprocess.run(["cc", "-o", work / "raw", *flags], check=True)
         self.raw = ctypes.CDLL(str(work / "raw.so"))
-        for name in ("raw_batch", "ours_batch", "cpu_ours_batch", "cpu_pointer_batch"):
+        for name in ("raw_batch", "ours_batch", "cpu_ours_batch", "cpu_pointer_batch", "query_batch"):
             getattr(self.raw, name).restype = ctypes.c_double
         self.raw.device_memory.restype = ctypes.c_uint64
         self.raw.ours_error.restype = ctypes.c_char_p
@@ -104,26 +108,45 @@ def checked(nanoseconds: float, library: ctypes.CDLL) -> float:
     return nanoseconds
 
 
-def timed(call: Callable[[], object], synchronize: Callable[[], object]) -> float:
-    """Nanoseconds of one call in a batch."""
-    start = time.perf_counter_ns()
-    for _ in range(BATCH):
-        call()
-    elapsed = time.perf_counter_ns() - start
-    synchronize()
-    return elapsed / BATCH
+def python_batch(call: Any, values: Sequence[object], synchronize: Callable[[], object]) -> Callable[[], float]:
+    """Gives nanoseconds of one call in a batch; the call is written out, as in a user's program."""
+    names = ", ".join(f"v{number}" for number in range(len(values)))
+    scope: dict[str, Any] = {"repeat": repeat}
+    exec(f"def loop(call, {names}):\n for _ in repeat(None, {BATCH}): call({names})", scope)
+    loop = scope["loop"]
+
+    def batch() -> float:
+        start = time.perf_counter_ns()
+        loop(call, *values)
+        elapsed = time.perf_counter_ns() - start
+        synchronize()
+        return elapsed / BATCH
+
+    return batch
+
+
+def interleave(batches: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
+    """Repetitions of each kind of batch, taken in turn and in both orders."""
+    samples: dict[str, list[float]] = {name: [] for name in batches}
+    for batch in batches.values():
+        batch()
+    for _ in range(REPETITIONS):
+        taken: dict[str, list[float]] = {name: [] for name in batches}
+        for number in range(BATCHES):
+            for name in list(batches)[:: -1 if number % 2 else 1]:
+                taken[name].append(batches[name]())
+        for name, values in taken.items():
+            samples[name].append(statistics.median(values))
+    return samples
 
 
 def measure_c(bench: Bench) -> list[Figure]:
     figures = []
     for arguments in SHAPES:
         bench.prepare(arguments)
-        bench.raw_batch(arguments), bench.ours_batch(arguments)
-        theirs, ours = [], []
-        for _ in range(REPETITIONS):
-            theirs.append(bench.raw_batch(arguments))
-            ours.append(bench.ours_batch(arguments))
-        figures.append(compare(f"C launch, {arguments} arguments", "raw cuLaunchKernel", 1.05, ours, theirs, "ns"))
+        samples = interleave({"raw": partial(bench.raw_batch, arguments), "ours": partial(bench.ours_batch, arguments)})
+        what = f"C launch, {arguments} arguments"
+        figures.append(compare(what, "raw cuLaunchKernel", 1.05, samples["ours"], samples["raw"], "ns"))
     return figures
 
 
@@ -142,14 +165,9 @@ def measure_python(bench: Bench) -> list[Figure]:
         bench.prepare(arguments)
         kernel = getattr(ours_package, f"args{arguments}")
         jit = getattr(source, f"args{arguments}_kernel")[(1,)]
-        calls = {"ours": lambda k=kernel, v=values: k(*v), "triton": lambda k=jit, v=values: k(*v)}
-        for call in calls.values():
-            call()
-        samples: dict[str, list[float]] = {"raw": [], "ours": [], "triton": []}
-        for _ in range(REPETITIONS):
-            samples["raw"].append(bench.raw_batch(arguments))
-            for name, call in calls.items():
-                samples[name].append(timed(call, torch.cuda.synchronize))
+        wait = torch.cuda.synchronize
+        samples = interleave({"raw": partial(bench.raw_batch, arguments), "ours": python_batch(kernel, values, wait),
+                              "triton": python_batch(jit, values, wait)})  # fmt: skip
         what = f"Python launch with tensors, {arguments} arguments"
         figures.append(compare(what, "raw cuLaunchKernel from C", 1.5, samples["ours"], samples["raw"], "ns"))
         against = f"kernel[grid](…) of Triton {triton.__version__}"
@@ -238,22 +256,31 @@ def has_device() -> bool:
     return cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
+def read_processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(": ")[1] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def describe_device(bench: Bench) -> dict[str, Any]:
+    import torch
+    import triton
+
+    version = ctypes.c_int()
+    ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    driver = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}"
+    return {"device": torch.cuda.get_device_name(), "driver": driver, "torch": torch.__version__,
+            "triton": triton.__version__, "context_query_ns": round(bench.raw.query_batch(100_000), 1)}  # fmt: skip
+
+
 def measure(release: Path) -> dict[str, Any]:
     """All figures that this machine can give, and what it is."""
+    machine: dict[str, Any] = {"processor": read_processor(), "python": sys.version.split()[0]}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(release, Path(folder))
         figures = measure_cpu(bench)
         if has_device():
             figures += [*measure_c(bench), *measure_python(bench), *measure_start(bench), *measure_resident(bench)]
-    machine: dict[str, Any] = {
-        "processor": platform.processor() or platform.machine(),
-        "python": sys.version.split()[0],
-    }
-    if has_device():
-        import torch
-        import triton
-
-        machine |= {"device": torch.cuda.get_device_name(), "torch": torch.__version__, "triton": triton.__version__}
+            machine |= describe_device(bench)
     return {"machine": machine, "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures]}
 
 

@@ -91,17 +91,22 @@ int synchronize(void) {
     return cuda.cuCtxSynchronize();
 }
 
+/* What one writes without a launcher: arguments that lie somewhere, and the array of their places made for the call. */
+static __attribute__((noinline)) int launch_raw(const uint64_t *slots, int total) {
+    void *parameters[MOST_SLOTS];
+    for (int i = 0; i < total; i++)
+        parameters[i] = (void *)&slots[i];
+    return cuda.cuLaunchKernel(raw.function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL);
+}
+
 double raw_batch(int pointers, int numbers, int count) {
     uint64_t slots[MOST_SLOTS] = {0};
-    void *parameters[MOST_SLOTS];
     int total = pointers + numbers + 2;
-    for (int i = 0; i < total; i++) {
+    for (int i = 0; i < total; i++)
         slots[i] = i < pointers ? memory : i < pointers + numbers ? 7 : 0;
-        parameters[i] = &slots[i];
-    }
     double start = now();
     for (int i = 0; i < count; i++)
-        if (cuda.cuLaunchKernel(raw.function, 1, 1, 1, 32, 1, 1, 0, NULL, parameters, NULL))
+        if (launch_raw(slots, total))
             return -1;
     double elapsed = now() - start;
     synchronize();
@@ -126,10 +131,24 @@ double ours_batch(int arguments, int count) {
         return -1;
     double start = now();
     for (int i = 0; i < count; i++)
-        launch_ours(arguments);
+        if (launch_ours(arguments))
+            return -1;
     double elapsed = now() - start;
     synchronize();
     return elapsed / count;
+}
+
+/* What asking the driver for the current context costs, which every launch does once. */
+double query_batch(int count) {
+    int (*query)(void *, unsigned long long *) = NULL;
+    unsigned long long identity;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library || !(*(void **)&query = dlsym(library, "cuCtxGetId")))
+        return -1;
+    double start = now();
+    for (int i = 0; i < count; i++)
+        query(NULL, &identity);
+    return (now() - start) / count;
 }
 
 /* On the CPU: an empty grid of one through the launcher, and the same unit through a pointer. */
