@@ -66,11 +66,13 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
         error = _error_of(build_error, path)
         if error is None:
             self.session.fault = build_error.exc_info[1]
-            super().failed()
-            return
-        self.session.fail(step.name if step else path, error)
-        if self.session.aloud:
-            sys.stderr.write(format_error(error) + "\n")
+            if self.session.aloud:  # SCons prints the traceback; else the driver's caller does
+                super().failed()
+                return
+        else:
+            self.session.fail(step.name if step else path, error)
+            if self.session.aloud:
+                sys.stderr.write(format_error(error) + "\n")
         self.exception = (build_error, build_error, None)
         self.do_failed(build_error.exitstatus)
         self.exc_clear()
