@@ -14,7 +14,9 @@ settings.suffixes = [".ttir", ".ttgir", ".mlir", ".test"]
 settings.excludes = ["inputs"]
 settings.test_source_root = str(here)
 settings.test_exec_root = os.environ.get("PRECAST_LIT_OUTPUT", str(here / "Output"))
-settings.environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+programs = os.environ.get("PRECAST_LIT_PROGRAMS", "")  # made by forking.py; without, those that are installed
+folders = [programs, str(Path(sys.executable).parent), os.environ["PATH"]]
+settings.environment["PATH"] = os.pathsep.join(filter(None, folders))
 settings.substitutions += [
     ("%project", str(here.parents[1])),
     ("%opt", f"precast opt --project {here.parents[1]}"),
