@@ -1,7 +1,7 @@
 """The device kit's one script: every check and every figure on this machine's GPU, as one JSON file.
 
 Usage: run.py [OUT.json], from the kit's folder. Needs torch; CuPy and JAX are used where they are. Each part runs in a
-process of its own, so that one that dies hides no other.
+process of its own, so that one that dies hides no other. tests/device/take_results.py stores the file's contents.
 """
 
 from __future__ import annotations

@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
+from conftest import aligned
 from test_runtime import host_target
-
-
-@pytest.fixture(scope="module")
-def small(release: Path) -> ModuleType:
-    sys.path.insert(0, str(release / "python"))
-    try:
-        return importlib.import_module("small")
-    finally:
-        sys.path.remove(str(release / "python"))
-
-
-def aligned(count: int, dtype: str = "float32", offset: int = 0) -> np.ndarray:
-    """An array that starts `offset` elements after a multiple of 64 bytes."""
-    size = np.dtype(dtype).itemsize
-    store = np.zeros(count + offset + 64, dtype)
-    start = -store.ctypes.data % 64 // size + offset
-    return store[start : start + count]
-
-
-@pytest.fixture
-def x() -> np.ndarray:
-    values = aligned(1000)
-    values[:] = np.arange(1000)
-    return values
 
 
 def test_call_with_grid_from_the_spec(small, x):
