@@ -45,8 +45,14 @@ class Compiled:
 class PluginTree(Tree):
     """A project with kernels `scale` and `copy`; `select` writes pyproject's passes, `plugin` a file of plugins."""
 
-    def __init__(self, folder: Path, targets: tuple[str, ...] = ("cuda:90", "hip:gfx942", "cpu:x86-64-v3")) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        targets: tuple[str, ...] = ("cuda:90", "hip:gfx942", "cpu:x86-64-v3"),
+        python_path: tuple[str, ...] = ("kernels",),
+    ) -> None:
         super().__init__(folder, targets)
+        self.edit("pyproject.toml", 'pythonpath = ["kernels"]', f"pythonpath = {list(python_path)}")
         self._settings = (folder / "pyproject.toml").read_text()
         self.add_kernel("scale", "value + 1")
         self.add_kernel("copy", "value")

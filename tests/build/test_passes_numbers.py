@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy
 import pytest
 from plugin_tree import PluginTree
+from test_passes_plugins import SOFTSIGN
 
 from precast.release.manifest import read_manifest
 from precast.worker.pool import WorkerPool
@@ -39,6 +40,7 @@ SELECTIONS = (
     f'use = "bounds-check"\nkernels = ["right", "wrong"]\noptions = {{ lengths = {LENGTHS}, stop = false }}',
     f'use = "bounds-check"\nkernels = "stops"\noptions = {{ lengths = {LENGTHS} }}',
     'use = "fast-math-cpu"\nkernels = "fast"',
+    'use = "softsign"\nkernels = "soft"',
 )
 PYTHON = """
 import sys
@@ -88,13 +90,15 @@ int main(void) {
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     """Kernels, right and with an index that is one too large, each with its pass."""
-    tree = PluginTree(tmp_path_factory.mktemp("numbers") / "project", ("cpu:x86-64-v2",))
+    tree = PluginTree(tmp_path_factory.mktemp("numbers") / "project", ("cpu:x86-64-v2",), ("kernels", "plugins"))
     for name in ("right", "wrong", "stops"):
         tree.add_kernel(name, "value + 1")
     for name in ("wrong", "stops"):
         tree.edit(f"kernels/{name}.py", "offsets < n", "offsets <= n")
     for name in ("fast", "exact"):
         tree.add_kernel(name, "value / 3.0")
+    tree.write("plugins/softsign.py", SOFTSIGN)
+    tree.add_kernel("soft", "softsign(value)", "from softsign import softsign")
     tree.plugin(NUMBER)
     for name in ("bounds_check", "fast_math"):
         shutil.copy(PLUGINS / f"{name}.py", tree.folder / "plugins")
@@ -173,6 +177,11 @@ def test_fast_math_changes_its_kernel_by_a_rounding_and_no_other(tree, release, 
     with WorkerPool(1) as pool:
         assert tree.compile(pool, "exact", "cpu:*").result.image_digest == images["exact"]
         assert tree.compile(pool, "fast", "cpu:*").result.image_digest != images["fast"]
+
+
+def test_a_declared_op_computes_what_it_says(launch):
+    _, soft = launch("soft", 1024)
+    assert numpy.allclose(soft, X / (1 + X), rtol=1e-6, atol=0)
 
 
 @pytest.mark.all

@@ -24,13 +24,20 @@ def tree(tmp_path):
     return PluginTree(tmp_path / "project", ("cuda:90",))
 
 
-@pytest.fixture
-def package(tmp_path, monkeypatch):
-    """The example plugin, installed where this process and its children look; its source, for edits."""
-    source, site = tmp_path / "source", tmp_path / "site"
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A folder that the example plugin is installed in."""
+    source, site = tmp_path_factory.mktemp("source") / "plugin", tmp_path_factory.mktemp("site")
     shutil.copytree(EXAMPLE, source)
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
     subprocess.run([*install, "--target", str(site), str(source)], check=True, capture_output=True)
+    return site
+
+
+@pytest.fixture
+def package(installed, tmp_path, monkeypatch):
+    """The example plugin, installed where this process and its children look, for edits."""
+    site = Path(shutil.copytree(installed, tmp_path / "site"))
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("PYTHONPATH", str(site))
     return site / "example_plugin"

@@ -116,6 +116,7 @@ def test_removing_and_adding_a_selection_is_exact(tree):
     assert symbols(tree)["k04"] == "k04_kernel_a_b"
 
 
+@pytest.mark.all
 def test_a_disabled_pass_is_as_none(tree):
     tree.select(SELECT_A + "\nenabled = false", SELECT_B)
     assert tree.build().compiled == units("k03", "k04")
@@ -134,6 +135,7 @@ def test_another_option_runs_its_units(tree):
     assert symbols(tree)["k05"] == "k05_kernel_c"
 
 
+@pytest.mark.all
 def test_an_unused_plugin_rebuilds_nothing(tree):
     tree.write("plugins/unused.py", HEAD + 'again = BuiltinPass("common.cse")\n')
     assert ran(tree.build()) == []
@@ -163,6 +165,7 @@ def test_scons_and_precast_build_agree_about_plugins(tree):
     assert tree.build().steps == []
 
 
+@pytest.mark.all
 def test_the_manifest_lists_what_ran_in_order_with_digests_and_findings(tree):
     tree.write(
         "plugins/count.py",
