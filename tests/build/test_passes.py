@@ -158,6 +158,19 @@ def test_selection_by_globs_leaves_the_other_units_alone(tree):
     assert changed == ["scale:dtype=fp32,BLOCK=128@cuda:90"]
 
 
+def test_an_edit_of_a_file_concerns_every_pass_in_it(tree):
+    tree.plugin(RENAME.format(stage="ttir", at="end()") + 'again = BuiltinPass("common.cse", alias="again")\n')
+    tree.select('use = "rename"\nkernels = "scale"', 'use = "again"\nkernels = "copy"\ntargets = "cuda:*"')
+    before = {str(each.unit): each.key for each in tree.plan().units}
+    tree.edit("plugins/mine.py", '"renamed"', '"other"')
+    after = {str(each.unit): each.key for each in tree.plan().units}
+    changed = [unit for unit in after if after[unit] != before[unit]]
+    assert sorted(changed) == [
+        "copy:dtype=fp32,BLOCK=128@cuda:90",
+        *(f"scale:dtype=fp32,BLOCK=128@{target}" for target in ("cpu:x86-64-v3", "cuda:90", "hip:gfx942")),
+    ]
+
+
 def test_a_pass_that_leaves_no_trace_stops_at_its_stage(tree, pool):
     tree.plugin("""
 class Look(Pass):

@@ -44,7 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _with_passes_of_today(job: Job) -> Job:
     """The job with the digests that its passes' files have now; says which have changed."""
-    today = tuple(replace(use, digest=digest_files(Path(job.project), use.files)) for use in job.passes)
+    project = Path(job.project)
+    today = tuple(replace(use, digest=digest_files(project, use.files)) if use.files else use for use in job.passes)
     for use, before in zip(today, job.passes, strict=True):
         if use != before:
             print(f"pass {use.name}: its files have changed since the failure")
