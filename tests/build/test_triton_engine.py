@@ -203,7 +203,7 @@ def test_front_end_errors_are_told_at_the_users_line(tmp_path):
     [job] = make_project(tmp_path, KERNEL.format(value="missing"))
     error = refuse(job)
     assert (error.message, error.where) == ("missing is not defined", Place("kernels/one.py", 7, 20))
-    assert (error.unit, error.stage) == ("one@cuda:80", "")
+    assert (error.unit, error.stage) == ("one@cuda:80", "ttir")
 
 
 @pytest.mark.parametrize(
