@@ -63,7 +63,27 @@ static void list_kernel(const precast_index *index, precast_device *device, uint
             start_cell(&device->cells[(*cells)++], unit, place);
         device->cells[*cells - 1].order.count++;
     }
-    device->cells_of_kernel[kernel] = (precast_span){first_cell, *cells - first_cell};
+    uint32_t count = *cells - first_cell;
+    device->cells_of_kernel[kernel] =
+        (precast_kernel_cells){first_cell, count, count == 1 && !index->kernels[kernel].axes.count};
+}
+
+/* Units and their hints in the order in which they are tried. */
+static void list_tests(const precast_index *index, precast_device *device, uint32_t places) {
+    uint32_t count = 0;
+    for (uint32_t place = 0; place < places; place++) {
+        precast_span hints = index->units[device->order[place]].hints;
+        device->candidates[place] = (precast_candidate){device->order[place], {count, hints.count}};
+        for (uint32_t i = 0; i < hints.count; i++)
+            device->tests[count++] = index->hints[hints.first + i];
+    }
+}
+
+static uint32_t count_hints(const precast_index *index) {
+    uint32_t count = 0;
+    for (uint32_t unit = 0; unit < index->unit_count; unit++)
+        count += index->units[unit].hints.count;
+    return count;
 }
 
 precast_status precast_list_candidates(const precast_index *index, precast_device *device) {
@@ -71,9 +91,12 @@ precast_status precast_list_candidates(const precast_index *index, precast_devic
     device->order = calloc(index->unit_count + 1, sizeof *device->order);
     device->cells = calloc(index->unit_count + 1, sizeof *device->cells);
     device->cells_of_kernel = calloc(index->kernel_count + 1, sizeof *device->cells_of_kernel);
-    if (!device->order || !device->cells || !device->cells_of_kernel)
+    device->candidates = calloc(index->unit_count + 1, sizeof *device->candidates);
+    device->tests = calloc((size_t)count_hints(index) + 1, sizeof *device->tests);
+    if (!device->order || !device->cells || !device->cells_of_kernel || !device->candidates || !device->tests)
         return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for the tables of %s", device->facts.name);
     for (uint32_t kernel = 0; kernel < index->kernel_count; kernel++)
         list_kernel(index, device, kernel, &places, &cells);
+    list_tests(index, device, places);
     return PRECAST_OK;
 }

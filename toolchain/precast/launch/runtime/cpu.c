@@ -49,15 +49,12 @@ static void read_buffers(precast_release *release, const precast_unit_record *un
 }
 
 precast_status precast_launch_cpu(precast_release *release, precast_device *device, uint32_t unit,
-                                  const precast_call *call, const int64_t grid[3]) {
+                                  const precast_ready *ready, const precast_call *call, const int64_t grid[3]) {
     const precast_unit_record *record = &release->index.units[unit];
     int64_t programs = grid[0] * grid[1] * grid[2];
     precast_parameters parameters;
     void *memory[16] = {NULL};
-    const precast_ready *ready = precast_ready_unit(device, unit);
-    precast_status status = ready ? PRECAST_OK : precast_load_unit(release, device, unit, &ready);
-    if (status == PRECAST_OK)
-        status = precast_pack(release, device, unit, call, &parameters);
+    precast_status status = precast_pack(release, device, unit, call, &parameters);
     if (status == PRECAST_OK && record->buffers.count)
         status = provide_buffers(release, record, (size_t)programs, &parameters, memory);
     if (status == PRECAST_OK)

@@ -15,6 +15,8 @@ static void free_device(precast_device *device) {
     free(device->cells_of_kernel);
     free(device->cells);
     free(device->order);
+    free(device->candidates);
+    free(device->tests);
     free(device->modules);
     free(device->ready);
     free(device);

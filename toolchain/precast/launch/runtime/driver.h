@@ -11,10 +11,10 @@
 typedef struct precast_device_facts {
     int ordinal;
     int arch;      /* CUDA: 90; HIP: 0 */
-    char name[64]; /* cuda:90, hip:gfx942 */
     int64_t grid_limits[3];
     uint32_t shared_limit; /* bytes of dynamic shared memory that a block can have */
     int cooperative;
+    char name[64]; /* cuda:90, hip:gfx942 */
 } precast_device_facts;
 
 /* What is the same in every launch of a unit. */

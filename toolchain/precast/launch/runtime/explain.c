@@ -63,7 +63,7 @@ static int count_differences(const uint8_t *cell, const uint8_t *key, const uint
 }
 
 /* The units that differ in the fewest axes. */
-static void add_nearest(const precast_index *index, const precast_device *device, precast_span cells,
+static void add_nearest(const precast_index *index, const precast_device *device, precast_kernel_cells cells,
                         const uint8_t *key, const uint8_t *mask) {
     int listed = 0;
     for (int distance = 0; distance <= PRECAST_MAXIMUM_AXES && listed < MOST_NEAREST; distance++)
@@ -94,7 +94,7 @@ static void add_targets(const precast_index *index, const precast_kernel_record 
 
 precast_status precast_explain_nothing(const precast_index *index, const precast_device *device,
                                        const precast_call *call, const uint8_t key[16], const uint8_t mask[16]) {
-    precast_span cells = device->cells_of_kernel[call->kernel];
+    precast_kernel_cells cells = device->cells_of_kernel[call->kernel];
     if (!cells.count) {
         precast_fail(PRECAST_NO_UNIT, "no unit of `%s` runs on %s; it is built for ", kernel_name(index, call),
                      device->facts.name);
@@ -110,7 +110,7 @@ precast_status precast_explain_nothing(const precast_index *index, const precast
 
 precast_status precast_explain_choice(const precast_index *index, const precast_device *device,
                                       const precast_call *call, const uint8_t key[16], const uint8_t mask[16]) {
-    precast_span cells = device->cells_of_kernel[call->kernel];
+    precast_kernel_cells cells = device->cells_of_kernel[call->kernel];
     precast_fail(PRECAST_NO_UNIT, "several units of `%s`", kernel_name(index, call));
     add_request(index, call, key, mask);
     precast_add_to_error(" fit on %s; say which:", device->facts.name);

@@ -130,10 +130,11 @@ static precast_status explain_grid(const precast_device *device, const precast_u
     return PRECAST_OK;
 }
 
-static precast_status launch(const precast_device *device, const char *text, const precast_ready *ready,
-                             const int64_t grid[3], precast_stream stream, void **places) {
+static precast_status launch(const precast_index *index, const precast_device *device, uint32_t unit,
+                             const precast_ready *ready, const int64_t grid[3], precast_stream stream, void **places) {
     int code = device->driver->launch(ready->function, &ready->shape, grid, stream, places);
-    return code ? precast_driver_failed(device->driver, code, "launching", text) : PRECAST_OK;
+    return code ? precast_driver_failed(device->driver, code, "launching", precast_text(index, index->units[unit].text))
+                : PRECAST_OK;
 }
 
 /* With numbers to narrow, descriptors to make or memory to provide. Its large frame is kept off the plain way. */
@@ -148,26 +149,20 @@ static __attribute__((noinline)) precast_status launch_with_memory(precast_relea
     if (status == PRECAST_OK)
         status = provide_all(&held, record, &parameters, programs);
     if (status == PRECAST_OK)
-        status = launch(device, precast_text(&release->index, record->text), ready, grid, call->stream,
-                        parameters.places);
+        status = launch(&release->index, device, unit, ready, grid, call->stream, parameters.places);
     if (status == PRECAST_OK && release->reader && record->buffers.count)
         status = read_buffers(release, device, record, &parameters, call->stream, programs);
     return held.count ? give_back(&held, status) : status;
 }
 
 precast_status precast_launch_gpu(precast_release *release, precast_device *device, uint32_t unit,
-                                  const precast_call *call, const int64_t grid[3]) {
-    const precast_unit_record *record = &release->index.units[unit];
-    const char *text = precast_text(&release->index, record->text);
-    const precast_ready *ready = precast_ready_unit(device, unit);
+                                  const precast_ready *ready, const precast_call *call, const int64_t grid[3]) {
     void *places[PRECAST_MAXIMUM_PARAMETERS];
-    precast_status status = PRECAST_OK;
-    if (exceeds(device->facts.grid_limits, record->ctas, grid))
-        return explain_grid(device, record, text, grid);
-    if (!ready && (status = precast_load_unit(release, device, unit, &ready)) != PRECAST_OK)
-        return status;
+    if (exceeds(device->facts.grid_limits, ready->shape.ctas, grid))
+        return explain_grid(device, &release->index.units[unit],
+                            precast_text(&release->index, release->index.units[unit].text), grid);
     if (!ready->plain)
         return launch_with_memory(release, device, unit, ready, call, grid);
     precast_point(ready, call->slots, places);
-    return launch(device, text, ready, grid, call->stream, places);
+    return launch(&release->index, device, unit, ready, grid, call->stream, places);
 }

@@ -62,12 +62,14 @@ static precast_status find_dimension(const precast_index *index, const precast_u
                              precast_text(index, unit->text), size);
 }
 
-static precast_status find_grid(const precast_index *index, const precast_unit_record *unit, const precast_call *call,
-                                int64_t grid[3]) {
+static precast_status find_grid(const precast_index *index, const precast_unit_record *unit,
+                                const precast_ready *ready, const precast_call *call, int64_t grid[3]) {
     precast_status status = PRECAST_OK;
     int64_t programs;
     if (call->grid)
         grid[0] = call->grid->x, grid[1] = call->grid->y, grid[2] = call->grid->z;
+    else if (ready && ready->constant_grid)
+        grid[0] = ready->grid[0], grid[1] = ready->grid[1], grid[2] = ready->grid[2];
     else if ((status = find_dimension(index, unit, call, 0, &grid[0])) != PRECAST_OK ||
              (status = find_dimension(index, unit, call, 1, &grid[1])) != PRECAST_OK ||
              (status = find_dimension(index, unit, call, 2, &grid[2])) != PRECAST_OK)
@@ -82,12 +84,16 @@ static precast_status launch_on(precast_release *release, precast_device *device
     int64_t grid[3];
     uint32_t unit;
     precast_status status = precast_select(release, device, call, &unit);
-    if (status == PRECAST_OK)
-        status = find_grid(&release->index, &release->index.units[unit], call, grid);
+    if (status != PRECAST_OK)
+        return status;
+    const precast_ready *ready = precast_ready_unit(device, unit);
+    status = find_grid(&release->index, &release->index.units[unit], ready, call, grid);
     if (status != PRECAST_OK || !grid[0] || !grid[1] || !grid[2])
         return status;
-    return device->driver ? precast_launch_gpu(release, device, unit, call, grid)
-                          : precast_launch_cpu(release, device, unit, call, grid);
+    if (!ready && (status = precast_load_unit(release, device, unit, &ready)) != PRECAST_OK)
+        return status;
+    return device->driver ? precast_launch_gpu(release, device, unit, ready, call, grid)
+                          : precast_launch_cpu(release, device, unit, ready, call, grid);
 }
 
 static precast_status launch_here(precast_release *release, const precast_driver *driver, const precast_call *call) {

@@ -1,6 +1,7 @@
 /* What every launch of a loaded unit needs, worked out when it is loaded. */
 #include <stdlib.h>
 
+#include "grid.h"
 #include "state.h"
 
 static int is_plain(const precast_unit_record *unit, const precast_parameter_record *parameter,
@@ -58,6 +59,15 @@ static void list_types(const precast_index *index, const precast_unit_record *un
     }
 }
 
+static void find_constant_grid(const precast_index *index, const precast_unit_record *unit, precast_ready *ready) {
+    ready->constant_grid = 1;
+    for (int i = 0; i < 3; i++) {
+        const precast_step_record *steps = &index->steps[unit->grid_first[i]];
+        ready->constant_grid &= (uint8_t)precast_is_constant(steps, unit->grid_count[i]);
+        ready->grid[i] = steps->operand;
+    }
+}
+
 /* NULL when there is no memory. */
 precast_ready *precast_make_ready(const precast_index *index, const precast_unit_record *unit, void *function) {
     size_t runs = unit->promises.count * sizeof(precast_run), slots = unit->parameters.count * sizeof(uint16_t);
@@ -67,6 +77,8 @@ precast_ready *precast_make_ready(const precast_index *index, const precast_unit
     char *after = (char *)(ready + 1);
     ready->function = function;
     ready->shape = (precast_launch_shape){unit->warps * unit->warp_size, unit->ctas, unit->shared_bytes, unit->flags};
+    ready->slot_count = index->kernels[unit->kernel].slots.count;
+    find_constant_grid(index, unit, ready);
     list_promises(index, unit, ready, (precast_run *)after);
     list_parameters(index, unit, ready, (uint16_t *)(after + runs));
     list_types(index, unit, ready, (uint8_t *)(after + runs + slots));

@@ -71,7 +71,7 @@ static int fits(const precast_cell *cell, const uint64_t key[2], const uint64_t 
 /* How many cells fit; the first of them. */
 static uint32_t find_cells(const precast_device *device, uint32_t kernel, const request *wanted,
                            const precast_cell **found) {
-    precast_span span = device->cells_of_kernel[kernel];
+    precast_kernel_cells span = device->cells_of_kernel[kernel];
     uint64_t key[2], mask[2];
     uint32_t count = 0;
     memcpy(key, wanted->key, sizeof key);
@@ -135,9 +135,9 @@ static inline int hint_holds(const precast_hint_record *hint, const uint64_t *sl
                                                  : !(slots[hint->slot] & (hint->divisor - 1));
 }
 
-static int hints_hold(const precast_index *index, precast_span hints, const uint64_t *slots) {
-    for (uint32_t i = hints.first; i < hints.first + hints.count; i++)
-        if (!hint_holds(&index->hints[i], slots))
+static int hints_hold(const precast_hint_record *hint, uint32_t count, const uint64_t *slots) {
+    for (const precast_hint_record *end = hint + count; hint < end; hint++)
+        if (!hint_holds(hint, slots))
             return 0;
     return 1;
 }
@@ -193,9 +193,9 @@ static precast_status check_types(const precast_index *index, const precast_call
 }
 
 /* All alignments without a branch for each, and all types: whether there is nothing to look at more closely. */
-static int surely_keeps(const precast_ready *ready, const precast_call *call, uint32_t slots) {
+static int surely_keeps(const precast_ready *ready, const precast_call *call) {
     uint64_t remains = 0;
-    if (!ready || !ready->simple || (call->types && memcmp(call->types, ready->types, slots)))
+    if (!ready || !ready->simple || (call->types && memcmp(call->types, ready->types, ready->slot_count)))
         return 0;
     for (const precast_run *run = ready->runs, *end = run + ready->run_count; run < end; run++) {
         uint64_t all = 0;
@@ -209,11 +209,6 @@ static int surely_keeps(const precast_ready *ready, const precast_call *call, ui
 static precast_status find_cell(const precast_index *index, const precast_device *device, const precast_call *call,
                                 const precast_cell **cell) {
     request wanted;
-    precast_span cells = device->cells_of_kernel[call->kernel];
-    if (cells.count == 1 && !index->kernels[call->kernel].axes.count) {
-        *cell = &device->cells[cells.first];
-        return PRECAST_OK;
-    }
     precast_status status = read_axes(index, call, &wanted);
     if (status == PRECAST_OK)
         status = read_types(index, call, &wanted);
@@ -231,19 +226,20 @@ static precast_status find_cell(const precast_index *index, const precast_device
 precast_status precast_select(const precast_release *release, const precast_device *device, const precast_call *call,
                               uint32_t *unit) {
     const precast_index *index = &release->index;
-    const precast_cell *cell = NULL;
-    precast_status status = find_cell(index, device, call, &cell);
+    const precast_kernel_cells *cells = &device->cells_of_kernel[call->kernel];
+    const precast_cell *cell = &device->cells[cells->first];
+    precast_status status = cells->sole ? PRECAST_OK : find_cell(index, device, call, &cell);
     if (status != PRECAST_OK)
         return status;
-    for (uint32_t i = cell->order.first; i < cell->order.first + cell->order.count; i++) {
-        const precast_unit_record *record = &index->units[device->order[i]];
-        if (!hints_hold(index, record->hints, call->slots))
+    const precast_candidate *candidate = &device->candidates[cell->order.first], *end = candidate + cell->order.count;
+    for (; candidate < end; candidate++) {
+        if (!hints_hold(&device->tests[candidate->tests.first], candidate->tests.count, call->slots))
             continue;
-        *unit = device->order[i];
-        if (surely_keeps(precast_ready_unit(device, *unit), call, index->kernels[call->kernel].slots.count))
+        *unit = candidate->unit;
+        if (surely_keeps(precast_ready_unit(device, *unit), call))
             return PRECAST_OK;
-        status = check_types(index, call, record);
-        return status == PRECAST_OK ? check_promises(index, device, call, record) : status;
+        status = check_types(index, call, &index->units[*unit]);
+        return status == PRECAST_OK ? check_promises(index, device, call, &index->units[*unit]) : status;
     }
     return precast_explain_hints(index, device, call, cell);
 }

@@ -12,7 +12,7 @@
 /* Units of one kernel with the same axis values that run on a device, best first: newer architecture, more hints. */
 typedef struct precast_cell {
     uint64_t key[2], mask[2]; /* a byte for each axis: value number, and 255 where the unit has the axis */
-    precast_span order;       /* in the device's `order` */
+    precast_span order;       /* in the device's `order` and `candidates` */
 } precast_cell;
 
 /* Slots next to each other that promise the same alignment. */
@@ -25,9 +25,11 @@ typedef struct precast_run {
 typedef struct precast_ready {
     void *function;
     precast_launch_shape shape;
+    int64_t grid[3];        /* the spec's, where `constant_grid` */
+    uint8_t constant_grid;
     uint8_t plain;  /* every parameter is a slot as it comes, or hidden scratch that is not used */
     uint8_t simple; /* `runs` hold all promises */
-    uint32_t parameter_count;
+    uint32_t slot_count, parameter_count;
     uint32_t in_order; /* so many first parameters are the first slots */
     uint32_t run_count;
     const precast_run *runs;
@@ -37,30 +39,44 @@ typedef struct precast_ready {
 
 #define PRECAST_HIDDEN 65535
 
-/* One context of a driver, or the CPU. Its tables never change once it is in a release's list. */
+/* A unit of a cell with the hints that it asks of the arguments. */
+typedef struct precast_candidate {
+    uint32_t unit;
+    precast_span tests; /* in the device's `tests` */
+} precast_candidate;
+
+typedef struct precast_kernel_cells {
+    uint32_t first, count; /* in the device's `cells` */
+    uint32_t sole;         /* the kernel has no axes and runs here: there is nothing to choose */
+} precast_kernel_cells;
+
+/* One context of a driver, or the CPU. Its tables never change once it is in a release's list. What every launch reads
+ * comes first and lies close together: the driver's own work leaves little in the nearest cache. */
 typedef struct precast_device {
     struct precast_device *next;
     const precast_driver *driver; /* NULL: the CPU */
     uint64_t identity;
-    void *context;
-    precast_device_facts facts;
-    precast_span *cells_of_kernel;
-    precast_cell *cells;
-    uint32_t *order; /* unit numbers */
-    pthread_mutex_t loading;
-    void **modules;              /* by image; guarded by `loading` */
     _Atomic(precast_ready *) *ready; /* by unit; NULL until loaded */
+    precast_kernel_cells *cells_of_kernel;
+    precast_cell *cells;
+    precast_candidate *candidates; /* of the cells, one after another */
+    precast_hint_record *tests;
+    precast_device_facts facts;
+    void *context;
+    uint32_t *order; /* unit numbers, as in `candidates` */
+    pthread_mutex_t loading;
+    void **modules; /* by image; guarded by `loading` */
 } precast_device;
 
 struct precast_release {
+    _Atomic int automatic; /* the backend of calls that name none; 0: not decided yet */
+    _Atomic(const precast_driver *) driver; /* of the last launch that had one */
+    _Atomic(precast_device *) devices;
     precast_index index;
     char *folder;
     unsigned backends; /* bit n: there are units of backend n */
-    _Atomic int automatic; /* the backend of calls that name none; 0: not decided yet */
-    _Atomic(const precast_driver *) driver; /* of the last launch that had one */
-    pthread_mutex_t lock;  /* `devices` while it grows, `packs` */
-    _Atomic(precast_device *) devices;
-    precast_view *packs; /* by file */
+    pthread_mutex_t lock; /* `devices` while it grows, `packs` */
+    precast_view *packs;  /* by file */
     precast_allocator allocator;
     precast_buffer_reader reader;
     void *reader_context;
@@ -127,9 +143,9 @@ precast_status precast_pack(const precast_release *release, const precast_device
 /* gpu.c, cpu.c */
 precast_status precast_find_entry(void *module, const char *symbol, const char *unit, void **function);
 precast_status precast_launch_gpu(precast_release *release, precast_device *device, uint32_t unit,
-                                  const precast_call *call, const int64_t grid[3]);
+                                  const precast_ready *ready, const precast_call *call, const int64_t grid[3]);
 precast_status precast_launch_cpu(precast_release *release, precast_device *device, uint32_t unit,
-                                  const precast_call *call, const int64_t grid[3]);
+                                  const precast_ready *ready, const precast_call *call, const int64_t grid[3]);
 
 /* cpuid.c: 1 to 4 for x86-64 to x86-64-v4, 0 on any other machine. */
 int precast_cpu_level(void);
