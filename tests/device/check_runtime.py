@@ -270,6 +270,29 @@ def check_empty_grid(kernels: Any, kit: Path) -> None:
     assert bool((x == 7).all())
 
 
+def check_calls_of_triton_are_served(kernels: Any, kit: Path) -> str | None:
+    """An untouched `kernel[grid](…)` of this machine's Triton runs from the release; one without a variant is refused."""
+    try:
+        import triton  # noqa: F401
+    except ImportError:
+        return "this machine has no Triton"
+    sys.path.insert(0, str(kit / "sources"))
+    from softmax import softmax_kernel
+
+    x = torch.rand(64, 1000, device="cuda")
+    out = torch.empty_like(x)
+    with kernels.serve(fallback="error"):
+        softmax_kernel[(64,)](out, x, x.stride(0), 64, 1000, BLOCK=1024, num_warps=8)
+        torch.testing.assert_close(out, torch.softmax(x, 1), rtol=1e-5, atol=1e-7)
+        try:
+            softmax_kernel[(64,)](out, x, x.stride(0), 64, 1000, BLOCK=512, num_warps=8)
+        except RuntimeError as error:
+            assert "BLOCK = 512" in str(error), error
+        else:
+            raise AssertionError("a variant that the release does not have ran")
+    return None
+
+
 def run_checks(kit: Path) -> dict[str, str]:
     """Results by name, in the order of this file."""
     sys.path.insert(0, str(kit / "release" / "python"))

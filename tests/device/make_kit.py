@@ -42,6 +42,7 @@ def make_kit(kit: Path) -> int:
     shutil.copytree(bench, kit / "bench_release")
     for name in ("run.py", "check_runtime.py"):
         shutil.copy(HERE / name, kit)
+    shutil.copytree(ROOT / "kernels", kit / "sources", ignore=shutil.ignore_patterns("*.toml", "__pycache__"))
     (kit / "bench").mkdir()
     for name in ("launch.py", "launch_raw.c"):
         shutil.copy(ROOT / "bench" / name, kit / "bench")
