@@ -271,7 +271,7 @@ def check_empty_grid(kernels: Any, kit: Path) -> None:
 
 
 def check_calls_of_triton_are_served(kernels: Any, kit: Path) -> str | None:
-    """An untouched `kernel[grid](…)` of this machine's Triton runs from the release; one without a variant is refused."""
+    """An untouched `kernel[grid](…)` of the Triton here runs from the release; one without a variant is refused."""
     try:
         import triton  # noqa: F401
     except ImportError:
