@@ -19,10 +19,10 @@ demo: venv
 	$(BIN)/python tests/demo.py
 
 test: venv lint
-	$(BIN)/python -m pytest -m 'not all and not soak'
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not all and not soak'
 
 test-all: venv
-	$(BIN)/python -m pytest -m 'all'
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m all
 
 soak: venv
 	$(BIN)/python -m pytest -m soak
