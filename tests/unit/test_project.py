@@ -129,7 +129,7 @@ pyproject.toml:3:35: error: target `cuda:90` is there twice
 pyproject.toml:2:8: error: `my kernels` cannot be a project's name
     name = "my kernels"
            ^~~~~~~~~~~~
-hint: it becomes a C prefix and a Python package: letters, digits and underscores""",
+hint: it becomes a C prefix and a Python package: letters, digits and underscores, no keyword""",
         ),
         (
             SETTINGS + "[tool.precast.defaults]\nnum_warp = 8\nnum_ctas = 2\n",

@@ -6,6 +6,7 @@ a `TRITON_*` variable that is set and does nothing is one warning.
 
 from __future__ import annotations
 
+import keyword
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -114,8 +115,8 @@ class _Reader:
             if node is None:
                 raise self._table.key_error("the project has no name", 'write `name = "kernels"` in [tool.precast]')
             name = node.text().replace("-", "_") if "name" not in self._fields else node.text()
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
-                hint = "it becomes a C prefix and a Python package: letters, digits and underscores"
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or keyword.iskeyword(name):
+                hint = "it becomes a C prefix and a Python package: letters, digits and underscores, no keyword"
                 raise node.error(f"`{name}` cannot be a project's name", hint)
             return name
         return ""

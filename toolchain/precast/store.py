@@ -20,6 +20,7 @@ from precast.errors import ToolError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
+_MISPLACED = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ENAMETOOLONG}
 _NO_LINKS = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
@@ -30,7 +31,7 @@ def digest_bytes(data: bytes) -> str:
 
 @contextlib.contextmanager
 def telling_disk_faults(path: Path) -> Iterator[None]:
-    """Turns a full disk and a read-only place, met while `path` is written, into a `ToolError`."""
+    """Turns a full disk, a read-only or an impossible place, met while `path` is written, into a `ToolError`."""
     try:
         yield
     except OSError as error:
@@ -42,6 +43,8 @@ def telling_disk_faults(path: Path) -> Iterator[None]:
             raise ToolError(
                 f"cannot write {path}: {os.strerror(error.errno or 0).lower()}", hint="build in a copy that is writable"
             ) from error
+        if error.errno in _MISPLACED:
+            raise ToolError(f"cannot write {path}: {os.strerror(error.errno or 0).lower()}") from error
         raise
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from pathlib import Path
 
 import jinja2
@@ -33,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     for path in make_project(arguments.folder):
         print(path)
-    print(f"\nnext: precast build --project {arguments.folder} && python {arguments.folder / 'run.py'}")
+    folder, program = shlex.quote(str(arguments.folder)), shlex.quote(str(arguments.folder / "run.py"))
+    print(f"\nnext: precast build --project {folder} && python {program}")
     return 0
 
 

@@ -107,12 +107,17 @@ def list_kernel(arguments: argparse.Namespace, target: Target) -> int:
 
 
 def list_findings(arguments: argparse.Namespace) -> int:
-    """Findings of all built units, ordered by unit: two builds' lists can be compared line by line."""
+    """Findings of all built units, or those of `--kernel`, by unit: two builds' lists can be compared."""
     from precast.report.inspect import read_built_units
 
+    wanted = arguments.kernel
     for built in read_built_units(arguments.project / "build" / "units"):
+        unit = built.result.unit
+        variant = unit.partition("@")[0]
+        if wanted and wanted not in (unit, variant, variant.partition(":")[0]):
+            continue
         for finding in built.result.findings:
-            found = {"unit": built.result.unit, "pass": finding.pass_name, "found": json.loads(finding.data)}
+            found = {"unit": unit, "pass": finding.pass_name, "found": json.loads(finding.data)}
             print(json.dumps(found, sort_keys=True, ensure_ascii=False))
     return 0
 

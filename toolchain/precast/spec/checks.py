@@ -5,6 +5,7 @@ In: a kernel's table and the spec that was read from it. Out: problems, at their
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Sequence
 
 from precast.errors import SpecError, nearest_hint
@@ -22,6 +23,7 @@ def check_names(table: KernelTable, spec: KernelSpec) -> None:
     """Every axis is a constexpr, an option, or filled in somewhere; every `{axis}` place names an axis."""
     axes = {axis.name for axis in spec.axes} | {name for config in spec.configs for name, _ in config}
     every_axis = axes | {axis.name for section in spec.targets for axis in section.axes}
+    tried = table.sub_table("matrix")
     filled = set()
     entries = table.sub_table("args")
     nodes = [entries[each.name] for each in spec.arguments if each.name in entries]
@@ -31,14 +33,14 @@ def check_names(table: KernelTable, spec: KernelSpec) -> None:
         )
         for name in AXIS_PLACE.findall(str(text.value)) if text else []:
             filled.add(name)
-            if name not in every_axis and text:
+            if name not in every_axis and name not in tried and text:  # one that was refused has its error already
                 table.problems.add([text.error(f"there is no axis `{name}`", nearest_hint(name, every_axis, "axes"))])
     for axis in spec.axes:
         if axis.name not in {*spec.constexprs, *filled, *ALL_OPTIONS}:
-            known = {*spec.constexprs, *ALL_OPTIONS}
+            near = difflib.get_close_matches(axis.name, ALL_OPTIONS, n=1)
             message = f"axis `{axis.name}` is no constexpr of `{spec.source.function}`, and nothing uses it"
-            node = table.sub_table("matrix")[axis.name]
-            table.problems.add([node.key_error(message, nearest_hint(axis.name, known, "constexprs"))])
+            hint = nearest_hint(axis.name, [*spec.constexprs, *near], "constexprs")
+            table.problems.add([tried[axis.name].key_error(message, hint)])
 
 
 def check_values(table: KernelTable, spec: KernelSpec, signature: Signature, targets: Sequence[Target]) -> None:

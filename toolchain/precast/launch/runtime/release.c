@@ -27,15 +27,18 @@ static precast_status fill(precast_release *release, const char *folder, const v
         return status;
     for (uint32_t i = 0; i < release->index.unit_count; i++)
         release->backends |= 1u << (release->index.units[i].backend & 7);
+    release->usual = calloc(release->index.kernel_count + 1, sizeof *release->usual);
     release->packs = calloc(release->index.file_count + 1, sizeof *release->packs);
     release->pool = precast_open_pool();
-    if (!release->packs || !release->pool)
+    if (!release->usual || !release->packs || !release->pool)
         return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a release's tables");
     return PRECAST_OK;
 }
 
 precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
                             const unsigned char *public_key, precast_release **opened) {
+    if (!opened)
+        return precast_fail(PRECAST_BAD_ARGUMENT, "the address for the opened release is NULL");
     *opened = NULL;
     precast_release *release = calloc(1, sizeof *release);
     if (!release)
@@ -59,6 +62,7 @@ void precast_close(precast_release *release) {
         precast_unmap_file(&release->packs[i]);
     precast_unmap_file(&release->index.view);
     pthread_mutex_destroy(&release->lock);
+    free(release->usual);
     free(release->packs);
     free(release->folder);
     free(release);
@@ -93,6 +97,8 @@ precast_status precast_preload(precast_release *release, precast_stream stream, 
 
 precast_status precast_unload(precast_release *release) {
     precast_status status = PRECAST_OK;
+    for (uint32_t kernel = 0; release->usual && kernel < release->index.kernel_count; kernel++)
+        atomic_store(&release->usual[kernel], NULL);
     for (precast_device *device = atomic_load(&release->devices); device; device = device->next) {
         precast_status own = precast_unload_device(release, device);
         status = status == PRECAST_OK ? own : status;
