@@ -68,6 +68,7 @@ def quote_place(where: Place | None) -> list[str]:
             text = file.read().splitlines()[where.line - 1]
     except (OSError, IndexError):
         return []
-    before = "".join("\t" if letter == "\t" else " " for letter in text[: where.column - 1])
-    caret = "^" + "~" * (min(where.length, max(len(text) - where.column + 1, 1)) - 1)
+    start = max(where.column, len(text) - len(text.lstrip()) + 1)  # a place that has a line only: its first word
+    before = "".join("\t" if letter == "\t" else " " for letter in text[: start - 1])
+    caret = "^" + "~" * (min(where.length, max(len(text) - start + 1, 1)) - 1)
     return [f"    {text}", f"    {before}{caret}"]

@@ -1,0 +1,5 @@
+def table():
+    return 1 // 0
+
+
+TABLE = table()
