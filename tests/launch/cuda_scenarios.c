@@ -367,6 +367,76 @@ static void old_driver(void) {
           "CUDA: CUDA_ERROR_OTHER (801) while allocating global scratch");
 }
 
+/* Launch after launch of one kernel: each means its own unit, whatever the one before meant. */
+static void one_after_another(void) {
+    char symbols[8][256];
+    with_devices(1, 90, 0);
+    for (int round = 0; round < 200; round++) {
+        int which = round < 8 ? round : round * 7919 / 13 % 8;
+        small_steady_axes axes = {.BLOCK = which & 4 ? 128 : 64};
+        int n = which & 1 ? 32 : 33, m = which & 2 ? 48 : 50;
+        for (int i = 0; i < 1 + round % 3; i++) {
+            OK(small_steady(k, stream, axes, x, n, m));
+            const fake_launch *launch = fake_last_launch();
+            if (round < 8 && !i)
+                strcpy(symbols[which], launch->symbol);
+            CHECK(!strcmp(symbols[which], launch->symbol));
+            CHECK(launch->stream == stream && launch->threads == 128);
+            CHECK(launch->grid[0] == 2 && launch->grid[1] == 3 && launch->grid[2] == 1);
+            CHECK(launch->parameter_count == 5 && parameter(0) == (uint64_t)x && (int)parameter(1) == n);
+            CHECK((int)parameter(2) == m && !parameter(3) && !parameter(4));
+        }
+    }
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < i; j++)
+            CHECK(strcmp(symbols[i], symbols[j]));
+    CHECK(fake_count("cuModuleLoadData") == 8);
+}
+
+static void *steady_on_second_device(void *argument) {
+    (void)argument;
+    OK(small_steady(k, (void *)0x20001, (small_steady_axes){64}, x, 1, 1));
+    CHECK(fake_last_launch()->device == 1);
+    return NULL;
+}
+
+/* What was right for the last launch is looked at again. */
+static void nothing_is_taken_for_granted(void) {
+    const small_steady_axes axes = {.BLOCK = 64};
+    char expected[128];
+    pthread_t thread;
+    with_devices(2, 90, 86);
+    OK(small_steady(k, stream, axes, x, 1, 1));
+    snprintf(expected, sizeof expected, "argument `x` of `steady` promises align = 16, and its address is 0x%llx",
+             (unsigned long long)(uintptr_t)(x + 1));
+    FAILS(small_steady(k, stream, axes, x + 1, 1, 1), PRECAST_BAD_ARGUMENT, expected);
+    FAILS(small_steady(k, stream, (small_steady_axes){65}, x, 1, 1), PRECAST_NO_UNIT,
+          "`steady` has no variant with BLOCK=65; there are 64, 128");
+    FAILS(small_steady(k, PRECAST_CPU, axes, x, 1, 1), PRECAST_NO_UNIT,
+          "no unit of `steady` runs on " HOST "; it is built for cuda:86, cuda:90");
+    OK(small_steady_grid(k, stream, axes, (precast_grid){5, 1, 1}, x, 1, 1));
+    CHECK(fake_last_launch()->grid[0] == 5);
+    OK(small_steady_grid(k, stream, axes, (precast_grid){0, 1, 1}, x, 1, 1));
+    FAILS(small_steady_grid(k, stream, axes, (precast_grid){1, 65536, 1}, x, 1, 1), PRECAST_BAD_GRID,
+          "the grid of steady:BLOCK=64@cuda:90 is 65536 along y, cuda:90 allows 65535");
+    CHECK(fake_launch_count() == 2);
+    fake_fail("cuLaunchKernel", 719, 0);
+    FAILS(small_steady(k, stream, axes, x, 1, 1), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_OTHER (719) while launching steady:BLOCK=64@cuda:90");
+    fake_fail("cuCtxGetId", 999, 0);
+    OK(small_steady(k, stream, axes, x, 1, 1)); /* asked once more */
+    CHECK(!pthread_create(&thread, NULL, steady_on_second_device, NULL));
+    pthread_join(thread, NULL);
+    OK(small_steady(k, stream, axes, x, 1, 1));
+    CHECK(fake_last_launch()->device == 0 && fake_count("cuModuleLoadData") == 2);
+    OK(small_unload(k));
+    OK(small_steady(k, stream, axes, x, 1, 1));
+    CHECK(fake_count("cuModuleLoadData") == 3);
+    fake_reset_context(0);
+    OK(small_steady(k, stream, axes, x, 1, 1));
+    CHECK(fake_count("cuModuleLoadData") == 4);
+}
+
 int main(int argc, char **argv) {
     static const scenario all[] = {
         {"plain", plain}, {"hints", hints}, {"zero_grid", zero_grid}, {"grid_limits", grid_limits},
@@ -376,7 +446,9 @@ int main(int argc, char **argv) {
         {"a_device_for_each_thread", a_device_for_each_thread}, {"architectures", architectures},
         {"lost_context", lost_context}, {"failing_loads", failing_loads}, {"out_of_memory", out_of_memory},
         {"many_threads_slow_loads", many_threads_slow_loads}, {"preload", preload}, {"no_device", no_device},
-        {"cpu_beside_cuda", cpu_beside_cuda}, {"old_driver", old_driver}, {NULL, NULL},
+        {"cpu_beside_cuda", cpu_beside_cuda}, {"old_driver", old_driver},
+        {"one_after_another", one_after_another}, {"nothing_is_taken_for_granted", nothing_is_taken_for_granted},
+        {NULL, NULL},
     };
     return run_scenario(all, argc, argv);
 }

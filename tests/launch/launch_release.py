@@ -2,7 +2,7 @@
 
 Kernels: `scale` on every kind of target; `record` (scalars of all types, a tuple, an absent argument); `count` (scratch
 on the CPU); `fail` (a device assertion); `tally` (a pass's buffer); `nothing`; and on CUDA `features`, one variant for
-each thing that a launch can carry.
+each thing that a launch can carry, and `steady`, whose grid never changes.
 """
 
 from __future__ import annotations
@@ -155,8 +155,22 @@ def feature_units() -> Iterator[TestUnit]:
         yield TestUnit(unit, facts, "")
 
 
+def steady_units() -> Iterator[TestUnit]:
+    """A grid of numbers, and both hints apart: launches that need nothing but the driver."""
+    for target in ("cuda:86", "cuda:90"):
+        for block in (64, 128):
+            for hints in ((), (Hint("n", 16),), (Hint("m", 16),), (Hint("n", 16), Hint("m", 16))):
+                names = [hint.argument for hint in hints]
+                arguments = [Argument("x", "*fp32", divisibility=16)]
+                arguments += [Argument(name, "i32", divisibility=16 if name in names else 0) for name in ("n", "m")]
+                unit, facts = make_unit(
+                    "steady", target, [("BLOCK", block)], arguments, ("2", "3", "1"), hints, num_warps=4
+                )
+                yield TestUnit(unit, facts, "")
+
+
 def all_units() -> list[TestUnit]:
-    units = [*scale_units(), *other_cpu_units(), *feature_units()]
+    units = [*scale_units(), *other_cpu_units(), *feature_units(), *steady_units()]
     return [each if each.body else replace(each, body=fake_image(each)) for each in units]
 
 

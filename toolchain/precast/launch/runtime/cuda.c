@@ -212,6 +212,10 @@ static int launch(void *function, const precast_launch_shape *shape, const int64
                                shape->threads, 1, 1, shape->shared_bytes, stream, parameters, NULL);
 }
 
+static precast_direct direct(void) {
+    return (precast_direct){cuda.cuCtxGetId, cuda.cuLaunchKernel};
+}
+
 static int allocate(void **memory, size_t bytes, void *stream) {
     uint64_t address = 0;
     int code = cuda.cuMemAllocAsync ? cuda.cuMemAllocAsync(&address, bytes, stream) : CUDA_NOT_SUPPORTED;
@@ -276,7 +280,7 @@ static const char *describe_error(int code) {
 
 static const precast_driver driver = {
     PRECAST_CUDA, "CUDA", 2, current, enter, push, pop, describe, load, unload, get_context, find, prepare, launch,
-    allocate, release, clear, read_back, extent, encode, describe_error,
+    direct, allocate, release, clear, read_back, extent, encode, describe_error,
 };
 
 static const struct { const char *name; void *place; int needed; } symbols[] = {

@@ -134,7 +134,7 @@ precast_status precast_load_unit(precast_release *release, precast_device *devic
     pthread_mutex_lock(&device->loading);
     precast_ready *made = atomic_load(&device->ready[unit]);
     if (!made && (status = load_function(release, device, unit, &function)) == PRECAST_OK) {
-        made = precast_make_ready(&release->index, &release->index.units[unit], function);
+        made = precast_make_ready(&release->index, device, unit, function);
         if (!made)
             status = precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a unit's tables");
         atomic_store_explicit(&device->ready[unit], made, memory_order_release);

@@ -30,6 +30,13 @@ typedef struct precast_tensor_map {
     _Alignas(64) unsigned char bytes[128];
 } precast_tensor_map;
 
+/* The driver's own functions for launches that need nothing in between; NULL where it has none that fit. */
+typedef struct precast_direct {
+    int (*identify)(void *context, unsigned long long *identity); /* as `current`, for NULL */
+    int (*start)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                 unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra);
+} precast_direct;
+
 typedef struct precast_driver {
     uint8_t backend;
     const char *name;
@@ -51,6 +58,7 @@ typedef struct precast_driver {
     int (*prepare)(void *function, const precast_unit_record *unit);
     int (*launch)(void *function, const precast_launch_shape *shape, const int64_t grid[3], void *stream,
                   void **parameters);
+    precast_direct (*direct)(void); /* NULL: every launch goes through `launch` */
 
     int (*allocate)(void **memory, size_t bytes, void *stream);
     int (*release)(void *memory, void *stream);

@@ -196,7 +196,7 @@ static const char *describe_error(int code) {
 
 static const precast_driver driver = {
     PRECAST_HIP, "HIP", 2, current, enter, push, pop, describe, load, unload, get_context, find, prepare, launch,
-    allocate, release, clear, read_back, extent, encode, describe_error,
+    NULL, allocate, release, clear, read_back, extent, encode, describe_error,
 };
 
 static const struct { const char *name; void *place; int needed; } symbols[] = {

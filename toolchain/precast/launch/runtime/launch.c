@@ -1,6 +1,14 @@
 /* From a call to a launch: the backend, the device, the unit, the grid. */
+#include <string.h>
+
 #include "grid.h"
 #include "state.h"
+
+/* What most launches run lies close together, the rest apart: after the driver's own work little of it is in the
+ * nearest caches, and each line more is felt. */
+#define CLOSE __attribute__((always_inline))
+#define APART __attribute__((noinline))
+#define HOT __attribute__((hot))
 
 /* The first backend that the release has units for and the machine has a device for. */
 static precast_status choose_backend(precast_release *release, int *backend) {
@@ -80,20 +88,30 @@ static precast_status find_grid(const precast_index *index, const precast_unit_r
     return PRECAST_OK;
 }
 
-static precast_status launch_on(precast_release *release, precast_device *device, const precast_call *call) {
+static precast_status launch_unit(precast_release *release, precast_device *device, uint32_t unit,
+                                  const precast_ready *ready, const precast_call *call) {
     int64_t grid[3];
-    uint32_t unit;
-    precast_status status = precast_select(release, device, call, &unit);
-    if (status != PRECAST_OK)
-        return status;
-    const precast_ready *ready = precast_ready_unit(device, unit);
-    status = find_grid(&release->index, &release->index.units[unit], ready, call, grid);
+    precast_status status = find_grid(&release->index, &release->index.units[unit], ready, call, grid);
     if (status != PRECAST_OK || !grid[0] || !grid[1] || !grid[2])
         return status;
     if (!ready && (status = precast_load_unit(release, device, unit, &ready)) != PRECAST_OK)
         return status;
+    if (ready->shortcut.direct.start &&
+        atomic_load_explicit(&release->usual[call->kernel], memory_order_relaxed) != ready)
+        atomic_store_explicit(&release->usual[call->kernel], ready, memory_order_release);
     return device->driver ? precast_launch_gpu(release, device, unit, ready, call, grid)
                           : precast_launch_cpu(release, device, unit, ready, call, grid);
+}
+
+static precast_status launch_on(precast_release *release, precast_device *device, const precast_call *call) {
+    uint32_t unit;
+    precast_status status = precast_select(release, device, call, &unit);
+    return status == PRECAST_OK ? launch_unit(release, device, unit, precast_ready_unit(device, unit), call) : status;
+}
+
+static APART precast_status explain_launch(const precast_release *release, const precast_shortcut *shortcut, int code) {
+    return precast_driver_failed(shortcut->device->driver, code, "launching",
+                                 precast_text(&release->index, release->index.units[shortcut->unit].text));
 }
 
 static precast_status launch_here(precast_release *release, const precast_driver *driver, const precast_call *call) {
@@ -117,7 +135,7 @@ static precast_status launch_there(precast_release *release, const precast_drive
                                         : status;
 }
 
-precast_status precast_launch(precast_release *release, const precast_call *call) {
+static APART precast_status launch_anew(precast_release *release, const precast_call *call) {
     const precast_driver *driver = find_usual_driver(release, call);
     precast_status status = driver ? PRECAST_OK : precast_choose_driver(release, call, &driver);
     if (status != PRECAST_OK)
@@ -125,10 +143,69 @@ precast_status precast_launch(precast_release *release, const precast_call *call
     return driver && call->device_given ? launch_there(release, driver, call) : launch_here(release, driver, call);
 }
 
-precast_status precast_launch_values(precast_release *release, uint32_t kernel, precast_stream stream,
-                                     const int64_t *axes, const uint64_t *slots, const precast_grid *grid) {
+/* With a grid of its own, or where there is no usual unit. */
+static APART precast_status launch_values(precast_release *release, const precast_ready *usual, uint32_t kernel,
+                                         precast_stream stream, const int64_t *axes, const uint64_t *slots,
+                                         const precast_grid *grid) {
     precast_call call = {.kernel = kernel, .stream = stream, .axes = axes, .slots = slots, .grid = grid};
     if (!release)
         return precast_fail(PRECAST_NO_RELEASE, "the release is not open");
-    return precast_launch(release, &call);
+    return usual ? launch_unit(release, usual->shortcut.device, usual->shortcut.unit, usual, &call)
+                 : launch_anew(release, &call);
+}
+
+/* The unit of the kernel's last launch, where the same choice would be made again. */
+static inline CLOSE const precast_ready *find_usual(const precast_release *release, uint32_t kernel,
+                                                     const int64_t *axes, const uint64_t *slots) {
+    const precast_ready *ready = atomic_load_explicit(&release->usual[kernel], memory_order_acquire);
+    unsigned long long identity = 0;
+    uint64_t differs = 0;
+    uint32_t answers = 0;
+    if (!ready)
+        return NULL;
+    const precast_shortcut *shortcut = &ready->shortcut;
+    for (uint32_t i = 0; i < shortcut->axis_count; i++)
+        differs |= (uint64_t)(axes[i] ^ shortcut->axes[i]);
+    for (uint32_t i = 0; i < shortcut->question_count; i++) {
+        const precast_question *question = &shortcut->questions[i];
+        answers |= (uint32_t)((slots[question->slot] & question->mask) == question->value) << i;
+    }
+    for (uint32_t i = 0; i < shortcut->last_need; i++)
+        if ((answers & shortcut->needs[i]) == shortcut->needs[i])
+            return NULL;
+    if (differs | (shortcut->needs[shortcut->last_need] & ~answers) || !precast_keeps(ready, slots) ||
+        shortcut->direct.identify(NULL, &identity) || identity != shortcut->identity)
+        return NULL;
+    return ready;
+}
+
+static inline CLOSE precast_status launch_straight(const precast_release *release, const precast_ready *ready,
+                                                    precast_stream stream, const uint64_t *slots) {
+    const precast_shortcut *shortcut = &ready->shortcut;
+    void *places[PRECAST_MOST_DIRECT_PARAMETERS];
+    precast_point(ready, slots, places);
+    int code = shortcut->direct.start(shortcut->function, shortcut->grid[0], shortcut->grid[1], shortcut->grid[2],
+                                      shortcut->threads, 1, 1, shortcut->shared_bytes, stream, places, NULL);
+    return __builtin_expect(code, 0) ? explain_launch(release, shortcut, code) : PRECAST_OK;
+}
+
+HOT precast_status precast_launch(precast_release *release, const precast_call *call) {
+    const precast_ready *ready = NULL;
+    if (call->stream != PRECAST_CPU && (!call->backend || call->backend == PRECAST_CUDA))
+        ready = find_usual(release, call->kernel, call->axes, call->slots);
+    if (!ready || (call->axes_given && ready->shortcut.axis_count) ||
+        (call->device_given && call->device != ready->shortcut.ordinal) ||
+        (call->types && memcmp(call->types, ready->types, ready->slot_count)))
+        return launch_anew(release, call);
+    if (call->grid || !ready->shortcut.grid[0])
+        return launch_unit(release, ready->shortcut.device, ready->shortcut.unit, ready, call);
+    return launch_straight(release, ready, call->stream, call->slots);
+}
+
+HOT precast_status precast_launch_values(precast_release *release, uint32_t kernel, precast_stream stream,
+                                         const int64_t *axes, const uint64_t *slots, const precast_grid *grid) {
+    const precast_ready *ready = release && stream != PRECAST_CPU ? find_usual(release, kernel, axes, slots) : NULL;
+    if (!ready || grid || !ready->shortcut.grid[0])
+        return launch_values(release, ready, kernel, stream, axes, slots, grid);
+    return launch_straight(release, ready, stream, slots);
 }

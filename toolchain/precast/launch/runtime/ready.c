@@ -1,8 +1,11 @@
 /* What every launch of a loaded unit needs, worked out when it is loaded. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "grid.h"
 #include "state.h"
+
+enum { CACHE_LINE = 64 };
 
 static int is_plain(const precast_unit_record *unit, const precast_parameter_record *parameter,
                     const precast_slot_record *slots) {
@@ -69,11 +72,15 @@ static void find_constant_grid(const precast_index *index, const precast_unit_re
 }
 
 /* NULL when there is no memory. */
-precast_ready *precast_make_ready(const precast_index *index, const precast_unit_record *unit, void *function) {
+precast_ready *precast_make_ready(const precast_index *index, precast_device *device, uint32_t number, void *function) {
+    const precast_unit_record *unit = &index->units[number];
     size_t runs = unit->promises.count * sizeof(precast_run), slots = unit->parameters.count * sizeof(uint16_t);
-    precast_ready *ready = calloc(1, sizeof *ready + runs + slots + index->kernels[unit->kernel].slots.count);
+    size_t types = ((index->kernels[unit->kernel].slots.count + slots + 7) & ~(size_t)7) - slots;
+    size_t bytes = sizeof(precast_ready) + runs + slots + types + precast_shortcut_bytes(index, device, number);
+    precast_ready *ready = aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
     if (!ready)
         return NULL;
+    memset(ready, 0, bytes);
     char *after = (char *)(ready + 1);
     ready->function = function;
     ready->shape = (precast_launch_shape){unit->warps * unit->warp_size, unit->ctas, unit->shared_bytes, unit->flags};
@@ -82,20 +89,6 @@ precast_ready *precast_make_ready(const precast_index *index, const precast_unit
     list_promises(index, unit, ready, (precast_run *)after);
     list_parameters(index, unit, ready, (uint16_t *)(after + runs));
     list_types(index, unit, ready, (uint8_t *)(after + runs + slots));
+    precast_make_shortcut(index, device, number, ready, after + runs + slots + types);
     return ready;
-}
-
-/* Where a plain unit's parameters lie. */
-void precast_point(const precast_ready *ready, const uint64_t *slots, void **places) {
-    static uint64_t nothing;
-    const uint64_t *slot = slots;
-    void **place = places, **end = places + (ready->in_order & ~3u);
-    for (; place < end; place += 4, slot += 4) {
-        place[0] = (void *)slot;
-        place[1] = (void *)(slot + 1);
-        place[2] = (void *)(slot + 2);
-        place[3] = (void *)(slot + 3);
-    }
-    for (size_t i = (size_t)(place - places); i < ready->parameter_count; i++)
-        places[i] = ready->slots[i] == PRECAST_HIDDEN ? &nothing : (void *)&slots[ready->slots[i]];
 }

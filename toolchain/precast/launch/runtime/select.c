@@ -192,18 +192,10 @@ static precast_status check_types(const precast_index *index, const precast_call
     return PRECAST_OK;
 }
 
-/* All alignments without a branch for each, and all types: whether there is nothing to look at more closely. */
+/* Whether there is nothing to look at more closely. */
 static int surely_keeps(const precast_ready *ready, const precast_call *call) {
-    uint64_t remains = 0;
-    if (!ready || !ready->simple || (call->types && memcmp(call->types, ready->types, ready->slot_count)))
-        return 0;
-    for (const precast_run *run = ready->runs, *end = run + ready->run_count; run < end; run++) {
-        uint64_t all = 0;
-        for (const uint64_t *slot = call->slots + run->first, *last = slot + run->count; slot < last; slot++)
-            all |= *slot;
-        remains |= all & run->mask;
-    }
-    return !remains;
+    return ready && ready->simple && !(call->types && memcmp(call->types, ready->types, ready->slot_count)) &&
+           precast_keeps(ready, call->slots);
 }
 
 static precast_status find_cell(const precast_index *index, const precast_device *device, const precast_call *call,

@@ -21,23 +21,48 @@ typedef struct precast_run {
     uint64_t mask;
 } precast_run;
 
+#define PRECAST_HIDDEN 65535
+
+/* One of the things that decide between the units of a cell: whether (slot & mask) == value. */
+typedef struct precast_question {
+    uint64_t mask;
+    uint32_t slot, value;
+} precast_question;
+
+/* How a launch knows that it means this unit again, and all that the driver must be told. `direct.start` is NULL where
+ * launches of the unit need more than that. */
+typedef struct precast_shortcut {
+    precast_direct direct;
+    uint64_t identity; /* of the context */
+    void *function;
+    uint32_t grid[3]; /* 0 where it is not the same for all launches */
+    uint32_t threads, shared_bytes;
+    uint8_t axis_count, question_count;
+    uint16_t last_need;
+    const int64_t *axes;               /* payloads */
+    const precast_question *questions; /* of the cell; answers are bits */
+    const uint32_t *needs; /* of the cell's units up to this one, what must be answered yes: the first that fits counts */
+    struct precast_device *device;
+    uint32_t unit;
+    int ordinal;
+} precast_shortcut;
+
 /* A loaded unit with all that each of its launches needs, worked out once. One block of memory. */
 typedef struct precast_ready {
-    void *function;
-    precast_launch_shape shape;
-    int64_t grid[3];        /* the spec's, where `constant_grid` */
-    uint8_t constant_grid;
-    uint8_t plain;  /* every parameter is a slot as it comes, or hidden scratch that is not used */
-    uint8_t simple; /* `runs` hold all promises */
+    precast_shortcut shortcut;
     uint32_t slot_count, parameter_count;
     uint32_t in_order; /* so many first parameters are the first slots */
     uint32_t run_count;
     const precast_run *runs;
     const uint16_t *slots; /* of each parameter; PRECAST_HIDDEN: of none */
     const uint8_t *types;  /* of each slot, as a call gives them; 0: none to compare */
+    void *function;
+    precast_launch_shape shape;
+    int64_t grid[3];        /* the spec's, where `constant_grid` */
+    uint8_t constant_grid;
+    uint8_t plain;  /* every parameter is a slot as it comes, or hidden scratch that is not used */
+    uint8_t simple; /* `runs` hold all promises */
 } precast_ready;
-
-#define PRECAST_HIDDEN 65535
 
 /* A unit of a cell with the hints that it asks of the arguments. */
 typedef struct precast_candidate {
@@ -69,6 +94,7 @@ typedef struct precast_device {
 } precast_device;
 
 struct precast_release {
+    _Atomic(const precast_ready *) *usual; /* by kernel: the unit of its last launch, where that has a shortcut */
     _Atomic int automatic; /* the backend of calls that name none; 0: not decided yet */
     _Atomic(const precast_driver *) driver; /* of the last launch that had one */
     _Atomic(precast_device *) devices;
@@ -97,8 +123,41 @@ void precast_free_devices(precast_release *release);
 precast_status precast_choose_driver(precast_release *release, const precast_call *call, const precast_driver **driver);
 
 /* ready.c */
-precast_ready *precast_make_ready(const precast_index *index, const precast_unit_record *unit, void *function);
-void precast_point(const precast_ready *ready, const uint64_t *slots, void **places);
+precast_ready *precast_make_ready(const precast_index *index, precast_device *device, uint32_t unit, void *function);
+
+/* All promises of a `simple` unit without a branch for each. */
+static inline int precast_keeps(const precast_ready *ready, const uint64_t *slots) {
+    uint64_t remains = 0;
+    for (const precast_run *run = ready->runs, *end = run + ready->run_count; run < end; run++) {
+        uint64_t all = 0;
+        for (const uint64_t *slot = slots + run->first, *last = slot + run->count; slot < last; slot++)
+            all |= *slot;
+        remains |= all & run->mask;
+    }
+    return !remains;
+}
+
+/* Where a plain unit's parameters lie. */
+static inline void precast_point(const precast_ready *ready, const uint64_t *slots, void **places) {
+    static uint64_t nothing;
+    const uint64_t *slot = slots;
+    void **place = places, **end = places + (ready->in_order & ~3u);
+    for (; place < end; place += 4, slot += 4) {
+        place[0] = (void *)slot;
+        place[1] = (void *)(slot + 1);
+        place[2] = (void *)(slot + 2);
+        place[3] = (void *)(slot + 3);
+    }
+    for (size_t i = (size_t)(place - places); i < ready->parameter_count; i++)
+        places[i] = ready->slots[i] == PRECAST_HIDDEN ? &nothing : (void *)&slots[ready->slots[i]];
+}
+
+/* shortcut.c */
+enum { PRECAST_MOST_QUESTIONS = 32, PRECAST_MOST_DIRECT_PARAMETERS = 64 };
+/* The bytes that `precast_make_shortcut` fills after a unit's block. */
+size_t precast_shortcut_bytes(const precast_index *index, const precast_device *device, uint32_t unit);
+void precast_make_shortcut(const precast_index *index, precast_device *device, uint32_t unit, precast_ready *ready,
+                           void *after);
 
 static inline const precast_ready *precast_ready_unit(const precast_device *device, uint32_t unit) {
     return atomic_load_explicit(&device->ready[unit], memory_order_acquire);
