@@ -71,6 +71,29 @@ def one(x):
 """
 
 
+PRODUCT = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def one(x):
+    rows, columns = tl.arange(0, 128)[:, None], tl.arange(0, 128)[None, :]
+    total = tl.zeros((128, 128), tl.float32)
+    for step in range(16):
+        tile = tl.load(x + step * 16384 + rows * 128 + columns)
+        total = tl.dot(tile, tl.trans(tile), total)
+    tl.store(x + rows * 128 + columns, total)
+"""
+
+
+def test_an_image_that_can_never_be_launched_is_refused(tmp_path):
+    [job] = make_project(tmp_path, PRODUCT, "[kernel.one.options]\nnum_stages = 4\n")
+    error = refuse(job)
+    assert error.message == "the kernel needs 196608 bytes of shared memory, cuda:80 has 166912 for a block"
+    assert error.hint == "smaller blocks or a smaller `num_stages` need less"
+    assert not Path(job.output).exists()
+
+
 def test_images_are_those_of_triton_compile(tmp_path):
     jobs = loading_jobs(tmp_path)
     assert len(jobs) == 27

@@ -202,6 +202,20 @@ def float8_types(target: Target) -> tuple[str, ...]:
     return ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16") if target.kind is Backend.HIP else ("fp8e4nv", "fp8e5")
 
 
+# Bytes of shared memory that one block can have: "Technical Specifications per Compute Capability" of the CUDA C++
+# Programming Guide, LDS sizes of AMD's ISA manuals. A target that is not here is not checked.
+_SHARED_MEMORY = {
+    "75": 65536, "80": 166912, "86": 101376, "87": 166912, "89": 101376, "90": 232448, "100": 232448, "103": 232448,
+    "120": 101376, "121": 101376, "gfx906": 65536, "gfx908": 65536, "gfx90a": 65536, "gfx942": 65536, "gfx950": 163840,
+    "gfx1100": 65536, "gfx1101": 65536, "gfx1151": 65536, "gfx1200": 65536, "gfx1201": 65536,
+}  # fmt: skip
+
+
+def shared_memory_limit(target: Target) -> int | None:
+    """Bytes of shared memory that a block on the target can have; None where that is not known or there is none."""
+    return _SHARED_MEMORY.get(target.arch)
+
+
 _LEVEL_FLAGS = {
     "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
     "x86-64-v3": {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"},

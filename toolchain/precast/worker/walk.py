@@ -16,11 +16,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from precast.artifact import DeviceBuffer, Finding, PassRun, StageFile, UnitResult
+from precast.artifact import DeviceBuffer, Facts, Finding, PassRun, StageFile, UnitResult
 from precast.codec import from_json, to_json
-from precast.engines import Announce, Engine, StageOutput
+from precast.engines import Announce, Engine, StageFailure, StageOutput
 from precast.job import Job
 from precast.store import Store, link_file, telling_disk_faults, write_file
+from precast.target import shared_memory_limit
 from precast.worker.fixed import run_fixed
 from precast.worker.messages import Step
 
@@ -58,6 +59,7 @@ def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitR
         output = done[-1].output
     reproducible = all(each.reproducible for each in done)
     facts = engine.read_facts(job, {each.stage.stage: each.output for each in done})
+    check_launchable(job, facts)
     result = UnitResult(
         unit=str(job.unit),
         image_digest=done[-1].stage.digest,
@@ -71,6 +73,16 @@ def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitR
     )
     publish(job, result, store)
     return result
+
+
+def check_launchable(job: Job, facts: Facts) -> None:
+    """An image that its target can never launch is a failure of the build, not of the server."""
+    limit = shared_memory_limit(job.unit.target)
+    if limit is not None and facts.shared_bytes > limit:
+        raise StageFailure(
+            f"the kernel needs {facts.shared_bytes} bytes of shared memory, {job.unit.target} has {limit} for a block",
+            hint="smaller blocks or a smaller `num_stages` need less",
+        )
 
 
 def _make_stage(
