@@ -86,7 +86,8 @@ def refusal(folder: Path, **options: object) -> tuple[int, str]:
 
 
 def copy_of(release: Path, folder: Path) -> Path:
-    return Path(shutil.copytree(release, folder / "copy"))
+    """Without what Python keeps of modules that other tests imported."""
+    return Path(shutil.copytree(release, folder / "copy", ignore=shutil.ignore_patterns("__pycache__")))
 
 
 def change(path: Path, place: int, data: bytes) -> None:
