@@ -391,11 +391,18 @@ static void one_after_another(void) {
         for (int j = 0; j < i; j++)
             CHECK(strcmp(symbols[i], symbols[j]));
     CHECK(fake_count("cuModuleLoadData") == 8);
+    /* A constant is no promise: nothing but the choice itself keeps 50 from the unit for 1. */
+    for (int i = 0; i < 2; i++) {
+        OK(small_steady(k, stream, (small_steady_axes){64}, x, 33, 1));
+        CHECK(fake_last_launch()->parameter_count == 4);
+    }
+    OK(small_steady(k, stream, (small_steady_axes){64}, x, 33, 50));
+    CHECK(fake_last_launch()->parameter_count == 5 && !strcmp(symbols[0], fake_last_launch()->symbol));
 }
 
 static void *steady_on_second_device(void *argument) {
     (void)argument;
-    OK(small_steady(k, (void *)0x20001, (small_steady_axes){64}, x, 1, 1));
+    OK(small_steady(k, (void *)0x20001, (small_steady_axes){64}, x, 33, 50));
     CHECK(fake_last_launch()->device == 1);
     return NULL;
 }
@@ -406,34 +413,34 @@ static void nothing_is_taken_for_granted(void) {
     char expected[128];
     pthread_t thread;
     with_devices(2, 90, 86);
-    OK(small_steady(k, stream, axes, x, 1, 1));
+    OK(small_steady(k, stream, axes, x, 33, 50));
     snprintf(expected, sizeof expected, "argument `x` of `steady` promises align = 16, and its address is 0x%llx",
              (unsigned long long)(uintptr_t)(x + 1));
-    FAILS(small_steady(k, stream, axes, x + 1, 1, 1), PRECAST_BAD_ARGUMENT, expected);
-    FAILS(small_steady(k, stream, (small_steady_axes){65}, x, 1, 1), PRECAST_NO_UNIT,
+    FAILS(small_steady(k, stream, axes, x + 1, 33, 50), PRECAST_BAD_ARGUMENT, expected);
+    FAILS(small_steady(k, stream, (small_steady_axes){65}, x, 33, 50), PRECAST_NO_UNIT,
           "`steady` has no variant with BLOCK=65; there are 64, 128");
-    FAILS(small_steady(k, PRECAST_CPU, axes, x, 1, 1), PRECAST_NO_UNIT,
+    FAILS(small_steady(k, PRECAST_CPU, axes, x, 33, 50), PRECAST_NO_UNIT,
           "no unit of `steady` runs on " HOST "; it is built for cuda:86, cuda:90");
-    OK(small_steady_grid(k, stream, axes, (precast_grid){5, 1, 1}, x, 1, 1));
+    OK(small_steady_grid(k, stream, axes, (precast_grid){5, 1, 1}, x, 33, 50));
     CHECK(fake_last_launch()->grid[0] == 5);
-    OK(small_steady_grid(k, stream, axes, (precast_grid){0, 1, 1}, x, 1, 1));
-    FAILS(small_steady_grid(k, stream, axes, (precast_grid){1, 65536, 1}, x, 1, 1), PRECAST_BAD_GRID,
+    OK(small_steady_grid(k, stream, axes, (precast_grid){0, 1, 1}, x, 33, 50));
+    FAILS(small_steady_grid(k, stream, axes, (precast_grid){1, 65536, 1}, x, 33, 50), PRECAST_BAD_GRID,
           "the grid of steady:BLOCK=64@cuda:90 is 65536 along y, cuda:90 allows 65535");
     CHECK(fake_launch_count() == 2);
     fake_fail("cuLaunchKernel", 719, 0);
-    FAILS(small_steady(k, stream, axes, x, 1, 1), PRECAST_DRIVER_FAILED,
+    FAILS(small_steady(k, stream, axes, x, 33, 50), PRECAST_DRIVER_FAILED,
           "CUDA: CUDA_ERROR_OTHER (719) while launching steady:BLOCK=64@cuda:90");
     fake_fail("cuCtxGetId", 999, 0);
-    OK(small_steady(k, stream, axes, x, 1, 1)); /* asked once more */
+    OK(small_steady(k, stream, axes, x, 33, 50)); /* asked once more */
     CHECK(!pthread_create(&thread, NULL, steady_on_second_device, NULL));
     pthread_join(thread, NULL);
-    OK(small_steady(k, stream, axes, x, 1, 1));
+    OK(small_steady(k, stream, axes, x, 33, 50));
     CHECK(fake_last_launch()->device == 0 && fake_count("cuModuleLoadData") == 2);
     OK(small_unload(k));
-    OK(small_steady(k, stream, axes, x, 1, 1));
+    OK(small_steady(k, stream, axes, x, 33, 50));
     CHECK(fake_count("cuModuleLoadData") == 3);
     fake_reset_context(0);
-    OK(small_steady(k, stream, axes, x, 1, 1));
+    OK(small_steady(k, stream, axes, x, 33, 50));
     CHECK(fake_count("cuModuleLoadData") == 4);
 }
 

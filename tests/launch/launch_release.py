@@ -156,13 +156,17 @@ def feature_units() -> Iterator[TestUnit]:
 
 
 def steady_units() -> Iterator[TestUnit]:
-    """A grid of numbers, and both hints apart: launches that need nothing but the driver."""
+    """A grid of numbers, and hints apart: launches that need nothing but the driver."""
     for target in ("cuda:86", "cuda:90"):
         for block in (64, 128):
-            for hints in ((), (Hint("n", 16),), (Hint("m", 16),), (Hint("n", 16), Hint("m", 16))):
-                names = [hint.argument for hint in hints]
-                arguments = [Argument("x", "*fp32", divisibility=16)]
-                arguments += [Argument(name, "i32", divisibility=16 if name in names else 0) for name in ("n", "m")]
+            n, m, one = Hint("n", 16), Hint("m", 16), Hint("m", 1)
+            for hints in ((), (n,), (m,), (n, m), (one,)):
+                arguments = [
+                    Argument("x", "*fp32", divisibility=16),
+                    Argument("n", "i32", divisibility=16 if n in hints else 0),
+                    Argument("m", "i32", constant=one in hints, value=1 if one in hints else None,
+                             divisibility=16 if m in hints else 0),
+                ]  # fmt: skip
                 unit, facts = make_unit(
                     "steady", target, [("BLOCK", block)], arguments, ("2", "3", "1"), hints, num_warps=4
                 )
