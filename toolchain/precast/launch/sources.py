@@ -23,7 +23,11 @@ RUNTIME = Path(__file__).parent / "runtime"
 PACKAGE_FILES = {"_serve.py": Path(serve.__file__), "_source.py": Path(source_digest.__file__)}
 
 # What compiles and links the library; warnings are errors in our tests, not on a user's compiler.
-COMPILE_FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra")
+# What a user's newer compiler may warn of stops no release; what can only be a broken one does.
+COMPILE_FLAGS = (
+    "-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra",
+    "-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration", "-Werror=int-conversion",
+)  # fmt: skip
 LINK_FLAGS = ("-shared", "-Wl,--no-undefined", "-Wl,--as-needed")
 LINK_LIBRARIES = ("pthread", "dl")
 
