@@ -97,7 +97,7 @@ class CpuUnitEngine:
             if error.where is None or not Path(error.where.file).is_relative_to(project):
                 return error.where
             return replace(error.where, file=Path(error.where.file).relative_to(project).as_posix())
-        except Exception:
+        except Exception:  # a place is a courtesy: the refusal itself is told without it
             return None
         return None
 

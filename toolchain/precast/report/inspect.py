@@ -1,24 +1,18 @@
-"""Built units as a reader sees them. In: the build folder. Out: results, stage texts, and rows of what changed.
+"""Built units as a reader sees them. In: the build folder. Out: results and stage texts.
 
 Reads `facts.json` of each unit folder; knows nothing of how a unit was built.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from precast.artifact import Facts, UnitResult
+from precast.artifact import UnitResult
 from precast.codec import from_json
 from precast.errors import SpecError, nearest_hint
-
-COMPARED = (
-    "registers", "spill_bytes", "shared_bytes", "tensor_memory_bytes", "code_bytes", "num_warps",
-    "thread_scratch_bytes",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,16 +25,6 @@ class BuiltUnit:
     @property
     def kernel(self) -> str:
         return self.result.unit.partition("@")[0].partition(":")[0]
-
-
-@dataclass(frozen=True)
-class Change:
-    """One fact of one unit that differs between two builds; `None` where a build lacks the unit or the fact."""
-
-    unit: str
-    fact: str
-    before: int | None
-    after: int | None
 
 
 def read_built_units(units_folder: Path) -> tuple[BuiltUnit, ...]:
@@ -72,20 +56,3 @@ def read_stage(unit: BuiltUnit, stage: str) -> bytes:
     if not path.is_file():
         raise SpecError(f"{unit.result.unit} has no stage `{stage}`", hint=nearest_hint(stage, stages, "stages"))
     return path.read_bytes()
-
-
-def compare_facts(before: Sequence[UnitResult], after: Sequence[UnitResult]) -> tuple[Change, ...]:
-    """What differs in size and resources between two sets of units, by unit text."""
-    old = {result.unit: result.facts for result in before}
-    new = {result.unit: result.facts for result in after}
-    return tuple(
-        Change(unit, fact, number(old.get(unit), fact), number(new.get(unit), fact))
-        for unit in sorted(old.keys() | new.keys())
-        for fact in COMPARED
-        if number(old.get(unit), fact) != number(new.get(unit), fact)
-    )
-
-
-def number(facts: Facts | None, fact: str) -> int | None:
-    value = dataclasses.asdict(facts)[fact] if facts else None
-    return value if value is None else int(value)

@@ -188,7 +188,7 @@ class TritonEngine:
         stages = job.unit.stages
         try:
             output = self.run_located(job, stages[: stages.index(failed)])
-        except Exception:
+        except Exception:  # a place is a courtesy: the refusal itself is told without it
             return None
         with capture_errors() as errors, v3_9.line_info():
             try:
@@ -208,7 +208,7 @@ class TritonEngine:
             project = Path(job.project)
             if failure.where and Path(failure.where.file).is_relative_to(project):
                 return replace(failure.where, file=str(Path(failure.where.file).relative_to(project)))
-        except Exception:
+        except Exception:  # a place is a courtesy: the refusal itself is told without it
             return None
         return None
 

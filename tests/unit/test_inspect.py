@@ -1,0 +1,48 @@
+"""`precast inspect` on folders of built units: what it finds, and what it says when there is nothing."""
+
+import pytest
+
+from precast.artifact import Facts, StageFile, UnitResult
+from precast.codec import to_json
+from precast.errors import SpecError
+from precast.report.inspect import find_units, read_built_units, read_stage
+
+
+def write_unit(units, text, stages):
+    kernel = text.partition("@")[0].partition(":")[0]
+    folder = units / text.rpartition("@")[2].replace(":", "-") / kernel
+    folder.mkdir(parents=True)
+    for stage, data in stages.items():
+        (folder / f"{kernel}.{stage}").write_bytes(data)
+    files = tuple(StageFile(stage, "", "", False) for stage in stages)
+    (folder / "facts.json").write_text(to_json(UnitResult(text, "", Facts("symbol", ()), files)))
+
+
+@pytest.fixture
+def built(tmp_path):
+    write_unit(tmp_path, "softmax:BLOCK=1024@cuda:90", {"ttir": b"module {}", "cubin": b"\x7fELF"})
+    write_unit(tmp_path, "argmax@cpu:x86-64-v3", {"ttir": b"module {}"})
+    return read_built_units(tmp_path)
+
+
+@pytest.mark.parametrize("pattern", ["softmax", "softmax:BLOCK=1024", "*@cuda:90", "soft*"])
+def test_a_unit_is_found_by_kernel_variant_and_glob(built, pattern):
+    assert [unit.result.unit for unit in find_units(built, pattern)] == ["softmax:BLOCK=1024@cuda:90"]
+
+
+def test_units_stand_in_the_order_of_their_text(built):
+    assert [unit.kernel for unit in find_units(built, "*")] == ["argmax", "softmax"]
+
+
+def test_a_unit_that_is_not_there(built):
+    with pytest.raises(SpecError) as caught:
+        find_units(built, "softmux")
+    assert (caught.value.message, caught.value.hint) == ("no built unit matches `softmux`", "did you mean `softmax`?")
+
+
+def test_a_stage_and_one_that_is_not_there(built):
+    [unit] = find_units(built, "softmax")
+    assert read_stage(unit, "cubin") == b"\x7fELF"
+    with pytest.raises(SpecError) as caught:
+        read_stage(unit, "ttgr")
+    assert caught.value.message == "softmax:BLOCK=1024@cuda:90 has no stage `ttgr`"
