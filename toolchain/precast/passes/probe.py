@@ -237,6 +237,8 @@ def _fault_of(error: Exception, files: tuple[str, ...], project: Path) -> Fault:
 
 
 def main() -> None:
+    # Bytecode files are keyed by whole seconds and would hide a quick edit: none is read, none written.
+    sys.pycache_prefix, sys.dont_write_bytecode = os.devnull, True
     parser = argparse.ArgumentParser(prog="python -m precast.passes.probe")
     parser.add_argument("origin")
     parser.add_argument("--project", type=Path, required=True)
