@@ -400,6 +400,29 @@ static void one_after_another(void) {
     CHECK(fake_last_launch()->parameter_count == 5 && !strcmp(symbols[0], fake_last_launch()->symbol));
 }
 
+/* Every parameter lies where its size aligns it, the hidden ones are zero, and an axis of one value may be left out. */
+static void sizes_of_parameters(void) {
+    const small_mixed_axes none = {0};
+    open_release();
+    for (int i = 0; i < 3; i++) {
+        OK(small_mixed(k, stream, none, -3, x, -300, 1.5f, 1, -5000000000, 0x4000, 200, -70000, 0.5, 60000));
+        const uint64_t expected[] = {0xfd, (uint64_t)x, 0xfed4, 0x3fc00000, 1, (uint64_t)-5000000000, 0x4000, 200,
+                                     0xfffeee90, 0x3fe0000000000000, 60000, 0, 0};
+        CHECK(fake_last_launch()->parameter_count == 13);
+        for (int j = 0; j < 13; j++)
+            CHECK(parameter(j) == expected[j]);
+    }
+    OK(small_typed(k, stream, (small_typed_axes){.dtype = PRECAST_FP16}, out, x, 100));
+    char half[256];
+    strcpy(half, fake_last_launch()->symbol);
+    OK(small_typed(k, stream, (small_typed_axes){.dtype = PRECAST_FP16, .BLOCK = 64}, out, x, 200));
+    CHECK(!strcmp(half, fake_last_launch()->symbol) && fake_last_launch()->grid[0] == 4);
+    OK(small_typed(k, stream, (small_typed_axes){.dtype = PRECAST_FP32}, out, x, 200));
+    CHECK(strcmp(half, fake_last_launch()->symbol));
+    FAILS(small_typed(k, stream, (small_typed_axes){0}, out, x, 200), PRECAST_NO_UNIT,
+          "several units of `typed` fit on cuda:90; say which: dtype is one of fp16, fp32");
+}
+
 static void *steady_on_second_device(void *argument) {
     (void)argument;
     OK(small_steady(k, (void *)0x20001, (small_steady_axes){64}, x, 33, 50));
@@ -454,7 +477,7 @@ int main(int argc, char **argv) {
         {"lost_context", lost_context}, {"failing_loads", failing_loads}, {"out_of_memory", out_of_memory},
         {"many_threads_slow_loads", many_threads_slow_loads}, {"preload", preload}, {"no_device", no_device},
         {"cpu_beside_cuda", cpu_beside_cuda}, {"old_driver", old_driver},
-        {"one_after_another", one_after_another}, {"nothing_is_taken_for_granted", nothing_is_taken_for_granted},
+        {"one_after_another", one_after_another}, {"sizes_of_parameters", sizes_of_parameters}, {"nothing_is_taken_for_granted", nothing_is_taken_for_granted},
         {NULL, NULL},
     };
     return run_scenario(all, argc, argv);

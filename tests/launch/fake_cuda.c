@@ -192,12 +192,35 @@ int cuFuncGetAttribute(int *value, int attribute, void *function) {
     return 0;
 }
 
+/* Where a parameter lies in a buffer of all of them: each as its size aligns it. */
+static int place_of(const module *function, int parameter) {
+    int at = 0;
+    for (int i = 0;; at += function->sizes[i++]) {
+        int alignment = function->sizes[i] > 8 ? 64 : function->sizes[i];
+        at = (at + alignment - 1) / alignment * alignment;
+        if (i == parameter)
+            return at;
+    }
+}
+
+/* The buffer of `extra`, whose keys are 1 for it and 2 for its size; NULL when it is not as the function needs it. */
+static const char *find_buffer(const module *function, void **extra) {
+    int last = function->count - 1;
+    if (extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])
+        return NULL;
+    size_t wanted = last < 0 ? 0 : (size_t)place_of(function, last) + (size_t)function->sizes[last];
+    return *(size_t *)extra[3] == wanted ? extra[1] : NULL;
+}
+
 static int record(const module *function, const unsigned *grid, unsigned threads, unsigned shared, void *stream,
-                  void **parameters, const fake_attribute *attributes, unsigned attribute_count) {
+                  void **parameters, void **extra, const fake_attribute *attributes, unsigned attribute_count) {
+    const char *buffer = extra ? find_buffer(function, extra) : NULL;
     if (!function->loaded || function->device != current)
         return 400;
     if ((size_t)stream > 2 && (int)((size_t)stream >> 16) - 1 != current)
         return 400;
+    if ((extra && !buffer) || (extra && parameters))
+        return 1; /* CUDA_ERROR_INVALID_VALUE */
     pthread_mutex_lock(&lock);
     fake_launch *launch = &launches[launch_count++ % 64];
     memset(launch, 0, sizeof *launch);
@@ -207,9 +230,9 @@ static int record(const module *function, const unsigned *grid, unsigned threads
     launch->parameter_count = function->count, launch->device = current;
     for (int i = 0, at = 0; i < function->count; at += function->sizes[i++]) {
         launch->offsets[i] = at;
-        if (function->sizes[i] == 128)
+        if (!buffer && function->sizes[i] == 128)
             launch->map_misaligned |= (size_t)parameters[i] % 64 != 0;
-        memcpy(launch->bytes + at, parameters[i], (size_t)function->sizes[i]);
+        memcpy(launch->bytes + at, buffer ? buffer + place_of(function, i) : parameters[i], (size_t)function->sizes[i]);
     }
     launch->attribute_count = (int)attribute_count;
     if (attribute_count)
@@ -220,10 +243,10 @@ static int record(const module *function, const unsigned *grid, unsigned threads
 
 int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **parameters, void **extra) {
-    (void)by, (void)bz, (void)extra;
+    (void)by, (void)bz;
     CALL(cuLaunchKernel);
     unsigned grid[3] = {x, y, z};
-    return record(function, grid, bx, shared, stream, parameters, NULL, 0);
+    return record(function, grid, bx, shared, stream, parameters, extra, NULL, 0);
 }
 
 int cuMemsetD8Async(unsigned long long memory, unsigned char value, size_t bytes, void *stream) {
@@ -260,10 +283,18 @@ int cuCtxGetId(void *context, unsigned long long *id) {
     return 0;
 }
 
+int cuFuncGetParamInfo(void *which, size_t parameter, size_t *offset, size_t *bytes) {
+    const module *function = which;
+    if (parameter >= (size_t)function->count)
+        return 1;
+    *offset = (size_t)place_of(function, (int)parameter);
+    *bytes = (size_t)function->sizes[parameter];
+    return 0;
+}
+
 int cuLaunchKernelEx(const fake_config *config, void *function, void **parameters, void **extra) {
-    (void)extra;
     CALL(cuLaunchKernelEx);
-    return record(function, config->grid, config->block[0], config->shared_bytes, config->stream, parameters,
+    return record(function, config->grid, config->block[0], config->shared_bytes, config->stream, parameters, extra,
                   config->attributes, config->attribute_count);
 }
 

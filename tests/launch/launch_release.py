@@ -2,7 +2,8 @@
 
 Kernels: `scale` on every kind of target; `record` (scalars of all types, a tuple, an absent argument); `count` (scratch
 on the CPU); `fail` (a device assertion); `tally` (a pass's buffer); `nothing`; and on CUDA `features`, one variant for
-each thing that a launch can carry, and `steady`, whose grid never changes.
+each thing that a launch can carry, `steady`, whose grid never changes, `mixed`, with parameters of all sizes, and
+`typed`, whose one axis of several values is an element type.
 """
 
 from __future__ import annotations
@@ -173,8 +174,21 @@ def steady_units() -> Iterator[TestUnit]:
                 yield TestUnit(unit, facts, "")
 
 
+def mixed_units() -> Iterator[TestUnit]:
+    types = ("i8", "*fp32", "i16", "fp32", "i1", "i64", "fp16", "u8", "i32", "fp64", "u16")
+    arguments = [Argument(f"a{number}", kind) for number, kind in enumerate(types)]
+    yield TestUnit(*make_unit("mixed", "cuda:90", [], arguments, ("1", "1", "1"), num_warps=1), "")
+
+
+def typed_units() -> Iterator[TestUnit]:
+    for dtype in ("fp16", "fp32"):
+        arguments = [Argument("out", f"*{dtype}"), Argument("x", f"*{dtype}"), Argument("n", "i32")]
+        values = [("dtype", dtype), ("BLOCK", 64)]
+        yield TestUnit(*make_unit("typed", "cuda:90", values, arguments, ("cdiv(n, BLOCK)", "1", "1")), "")
+
+
 def all_units() -> list[TestUnit]:
-    units = [*scale_units(), *other_cpu_units(), *feature_units(), *steady_units()]
+    units = [*scale_units(), *other_cpu_units(), *feature_units(), *steady_units(), *mixed_units(), *typed_units()]
     return [each if each.body else replace(each, body=fake_image(each)) for each in units]
 
 

@@ -161,7 +161,18 @@ def test_status_of_an_error(small, x):
 
 
 def test_questions(small):
-    assert small.release.kernels == ("count", "fail", "features", "nothing", "record", "scale", "steady", "tally")
+    assert small.release.kernels == (
+        "count",
+        "fail",
+        "features",
+        "mixed",
+        "nothing",
+        "record",
+        "scale",
+        "steady",
+        "tally",
+        "typed",
+    )
     assert small.scale.__name__ == "scale" and small.scale.axes == ("dtype", "BLOCK")
     assert small.scale.arguments == ("out", "x", "alpha", "n")
     small.preload("scale", device="cpu")

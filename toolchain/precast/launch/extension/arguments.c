@@ -62,20 +62,20 @@ static int fill_integer(kernel_object *kernel, const precast_slot_record *slot, 
 /* All tensors of a call are on one device. */
 static int note_device(kernel_object *kernel, const tensor_view *view, PyObject *name, call_values *values) {
     static const char *const names[] = {"", "cuda", "hip", "cpu"};
+    tensor_origin *origin = &values->origin;
     if (!view->backend)
         return 0;
-    if (!values->first.backend) {
-        values->first = *view;
-        values->first_name = name;
+    if (!origin->backend) {
+        *origin = (tensor_origin){view->from, name, view->backend, view->device, view->dl_device_type};
         return 0;
     }
-    if (values->first.device < 0 && values->first.backend == view->backend)
-        values->first.device = view->device;
-    if (values->first.backend == view->backend && (view->device < 0 || view->device == values->first.device))
+    if (origin->device < 0 && origin->backend == view->backend)
+        origin->device = view->device;
+    if (origin->backend == view->backend && (view->device < 0 || view->device == origin->device))
         return 0;
     PyErr_Format(PyExc_ValueError, "argument `%U` of `%U` is on %s:%d, and `%U` is on %s:%d", name, kernel->name,
-                 names[view->backend], view->device < 0 ? 0 : view->device, values->first_name,
-                 names[values->first.backend], values->first.device < 0 ? 0 : values->first.device);
+                 names[view->backend], view->device < 0 ? 0 : view->device, origin->name, names[origin->backend],
+                 origin->device < 0 ? 0 : origin->device);
     return -1;
 }
 
@@ -175,77 +175,11 @@ static int fill_descriptor(kernel_object *kernel, const precast_slot_record *slo
     return note_device(kernel, &view, name, values);
 }
 
-/* Which values of the argument's one slot are read at once. */
-void choose_quick(argument_info *argument, unsigned type) {
-    static const uint8_t bits[] = {1, 8, 16, 32, 64};
-    if (type & PRECAST_POINTER) /* an address of more than 63 bits goes the general way */
-        argument->quick = QUICK_POINTER, argument->highest = INT64_MAX;
-    else if (type == PRECAST_FP32 || type == PRECAST_FP64)
-        argument->quick = type == PRECAST_FP32 ? QUICK_FP32 : QUICK_FP64;
-    if (type < PRECAST_I1 || type > PRECAST_U64)
-        return;
-    int width = bits[(type - 1) % 5], is_signed = precast_is_signed(type);
-    argument->quick = QUICK_INTEGER;
-    argument->highest = width == 64 ? INT64_MAX : (INT64_C(1) << (width - is_signed)) - 1;
-    argument->lowest = is_signed ? -argument->highest - 1 : 0;
-}
-
-static int fill_integer_quickly(const argument_info *argument, PyObject *value, call_values *values) {
-    int overflow = 0;
-    if (Py_TYPE(value) != &PyLong_Type)
-        return 0;
-    int64_t integer = PyLong_AsLongLongAndOverflow(value, &overflow);
-    values->slots[argument->first] = (uint64_t)integer;
-    return !overflow && integer >= argument->lowest && integer <= argument->highest;
-}
-
-static int fill_float_quickly(const argument_info *argument, PyObject *value, call_values *values) {
-    if (Py_TYPE(value) != &PyFloat_Type)
-        return 0;
-    double real = PyFloat_AsDouble(value);
-    values->slots[argument->first] =
-        argument->quick == QUICK_FP32 ? precast_slot_fp32((float)real) : precast_slot_fp64(real);
-    return 1;
-}
-
-/* A tensor of the framework that gave the call's first one, on the same device: its table of functions says the rest. */
-static int fill_pointer_quickly(const argument_info *argument, PyObject *value, call_values *values) {
-    const reader *from = values->first.from;
-    dl_tensor tensor;
-    if (Py_TYPE(value) == &PyLong_Type)
-        return fill_integer_quickly(argument, value, values);
-    if (!from || (PyObject *)Py_TYPE(value) != from->type || from->kind != READ_EXCHANGE)
-        return 0;
-    if (from->exchange->read(value, &tensor)) {
-        PyErr_Clear(); /* the general way meets the same error */
-        return 0;
-    }
-    if (tensor.device.id != values->first.device || tensor.device.type != values->first.dl_device_type)
-        return 0;
-    values->slots[argument->first] = precast_slot_pointer((char *)tensor.data + tensor.byte_offset);
-    values->types[argument->first] = type_of_dlpack(tensor.type);
-    return values->types[argument->first] != 0;
-}
-
-/* Whether the value was one of the common ones, and is filled in. */
-static int fill_quickly(const kernel_object *kernel, const argument_info *argument, PyObject *value,
-                        call_values *values) {
-    switch (argument->quick) {
-    case QUICK_INTEGER:
-        return fill_integer_quickly(argument, value, values);
-    case QUICK_FP32:
-    case QUICK_FP64:
-        return fill_float_quickly(argument, value, values);
-    case QUICK_POINTER:
-        return !kernel->wants_sizes && fill_pointer_quickly(argument, value, values);
-    default:
-        return 0;
-    }
-}
-
 static int fill_slot(kernel_object *kernel, uint32_t place, PyObject *value, PyObject *name, call_values *values) {
     const precast_index *index = precast_index_of(kernel->owner->release);
     const precast_slot_record *slot = &index->slots[index->kernels[kernel->number].slots.first + place];
+    values->types[place] = 0;
+    values->sizes[place] = 0;
     if (slot->type & PRECAST_POINTER)
         return fill_pointer(kernel, slot, place, value, name, values);
     if (slot->type & PRECAST_DESCRIPTOR)
@@ -273,8 +207,6 @@ static int fill_leaves(kernel_object *kernel, PyObject *value, PyObject *name, u
 int fill_argument(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {
     const argument_info *argument = &kernel->arguments[number];
     uint32_t place = argument->first, end = argument->first + argument->slots;
-    if (fill_quickly(kernel, argument, value, values))
-        return 0;
     if (!PyTuple_Check(value) && argument->slots == 1)
         return fill_slot(kernel, place, value, argument->name, values);
     int failed = fill_leaves(kernel, value, argument->name, &place, end, values);
@@ -306,8 +238,11 @@ int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_valu
     const precast_index *index = precast_index_of(kernel->owner->release);
     const precast_axis_record *axis = &index->axes[index->kernels[kernel->number].axes.first + number];
     int64_t payload = 0;
-    int known = 1;
-    if (axis->kind == PRECAST_AXIS_DTYPE)
+    int known = 1, overflow = 0;
+    if (kernel->axes[number].kind == PRECAST_AXIS_INT && Py_TYPE(value) == &PyLong_Type) {
+        payload = PyLong_AsLongLongAndOverflow(value, &overflow);
+        known = !overflow;
+    } else if (axis->kind == PRECAST_AXIS_DTYPE)
         known = (payload = known_dtype(kernel->owner->state, value)) != 0;
     else if (axis->kind == PRECAST_AXIS_WORD)
         known = (payload = read_word(index, axis, value)) != 0;
@@ -322,6 +257,6 @@ int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_valu
         return -1;
     }
     values->axes[number] = payload;
-    values->given[number] = 1;
+    values->axes_given |= UINT32_C(1) << number;
     return 0;
 }

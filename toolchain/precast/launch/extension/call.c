@@ -4,10 +4,11 @@
 #include "extension.h"
 #include "index.h"
 
-/* Arguments by place and by name; `values` are borrowed. */
+/* Arguments by place and by name, all borrowed. Those by place are copied only where others are to stand beside them. */
 typedef struct given {
-    PyObject *values[PRECAST_MAXIMUM_SLOTS];
+    PyObject *const *values; /* NULL for one that is not given */
     PyObject *stream;
+    PyObject *copy[PRECAST_MAXIMUM_SLOTS];
 } given;
 
 static int is_same(PyObject *left, PyObject *right, int by_text) {
@@ -16,7 +17,7 @@ static int is_same(PyObject *left, PyObject *right, int by_text) {
 
 static int find_axis(const kernel_object *kernel, PyObject *name, int by_text) {
     for (uint32_t i = 0; i < kernel->axis_count; i++)
-        if (is_same(kernel->axes[i], name, by_text))
+        if (is_same(kernel->axes[i].name, name, by_text))
             return (int)i;
     return -1;
 }
@@ -34,7 +35,7 @@ static PyObject *list_names(kernel_object *kernel, int axes) {
         return PyUnicode_FromString("none");
     PyObject *list = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
     for (uint32_t i = 0; list && i < count; i++)
-        PyList_Append(list, axes ? kernel->axes[i] : kernel->arguments[i].name);
+        PyList_Append(list, axes ? kernel->axes[i].name : kernel->arguments[i].name);
     if (list && comma)
         text = PyUnicode_Join(comma, list);
     Py_XDECREF(comma);
@@ -78,7 +79,7 @@ static int take_named(kernel_object *kernel, PyObject *name, PyObject *value, in
         PyErr_Format(PyExc_TypeError, "`%U` got argument `%U` twice", kernel->name, name);
         return -1;
     }
-    into->values[place] = value;
+    into->copy[place] = value;
     return 0;
 }
 
@@ -141,15 +142,15 @@ static int read_grid(PyObject *given_grid, precast_grid *grid) {
 
 static PyObject *launch(kernel_object *kernel, const given *from, const precast_grid *grid, call_values *values) {
     module_state *state = kernel->owner->state;
-    precast_call call = {.kernel = kernel->number, .axes = values->axes, .axes_given = values->given,
-                         .slots = values->slots, .types = values->types, .grid = grid};
+    const tensor_origin *origin = &values->origin;
+    precast_call call = {.kernel = kernel->number, .axes = values->axes, .axes_given = values->axes_given,
+                         .slots = values->slots, .types = values->types, .grid = grid, .backend = origin->backend,
+                         .device = origin->device};
     if (kernel->wants_sizes)
         call.sizes = values->sizes;
-    if (find_stream(state, from->stream, &values->first, &call.stream))
+    if (find_stream(state, from->stream, origin, &call.stream))
         return NULL;
-    call.backend = values->first.backend;
-    call.device_given = call.backend && call.backend != PRECAST_HOST && values->first.device >= 0;
-    call.device = values->first.device;
+    call.device_given = call.backend && call.backend != PRECAST_HOST && call.device >= 0;
     precast_status status;
     Py_BEGIN_ALLOW_THREADS
     status = precast_launch(kernel->owner->release, &call);
@@ -159,40 +160,57 @@ static PyObject *launch(kernel_object *kernel, const given *from, const precast_
     Py_RETURN_NONE;
 }
 
+static void start_given(const kernel_object *kernel, PyObject *const *positional, Py_ssize_t count, given *from) {
+    from->stream = NULL;
+    from->values = positional;
+    if (count == kernel->argument_count)
+        return;
+    memset(from->copy, 0, kernel->argument_count * sizeof *from->copy);
+    if (count)
+        memcpy(from->copy, positional, (size_t)count * sizeof *from->copy);
+    from->values = from->copy;
+}
+
+static void start_values(const kernel_object *kernel, call_values *values) {
+    values->origin = (tensor_origin){.device = -1};
+    values->axes_given = 0;
+    values->tensor_count = 0;
+    for (uint32_t i = 0; i < kernel->axis_count; i++)
+        values->axes[i] = 0;
+}
+
+static int fill_all(kernel_object *kernel, PyObject *const *arguments, Py_ssize_t count, call_values *values) {
+    uint32_t filled = fill_quickly(kernel, 0, arguments, values);
+    while (filled < kernel->argument_count) {
+        if (!arguments[filled])
+            return wrong_count(kernel, count);
+        if (fill_argument(kernel, filled, arguments[filled], values))
+            return -1;
+        filled = fill_quickly(kernel, filled + 1, arguments, values);
+    }
+    return 0;
+}
+
+static int find_grid(kernel_object *kernel, PyObject *grid, const given *from, PyObject *names,
+                     PyObject *const *named, PyObject *keywords, precast_grid *size) {
+    PyObject *result = PyCallable_Check(grid) ? call_grid(kernel, grid, from, names, named, keywords) : NULL;
+    int failed = PyErr_Occurred() || read_grid(result ? result : grid, size);
+    Py_XDECREF(result);
+    return failed;
+}
+
 PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *positional, Py_ssize_t count,
                       PyObject *names, PyObject *const *named, PyObject *keywords) {
     given from;
     call_values values;
-    precast_grid size, *wanted = NULL;
+    precast_grid size;
     if (count > kernel->argument_count)
         return wrong_count(kernel, count), NULL;
-    memset(from.values, 0, kernel->argument_count * sizeof *from.values);
-    if (count)
-        memcpy(from.values, positional, (size_t)count * sizeof *from.values);
-    from.stream = NULL;
-    values.tensor_count = 0;
-    values.first.backend = 0;
-    values.first.device = -1;
-    values.first.from = NULL;
-    memset(values.given, 0, kernel->axis_count);
-    memset(values.types, 0, kernel->slot_count);
-    if (kernel->wants_sizes)
-        memset(values.sizes, 0, kernel->slot_count * sizeof *values.sizes);
-    if (take_all_named(kernel, names, named, keywords, &from, &values))
+    start_given(kernel, positional, count, &from);
+    start_values(kernel, &values);
+    if (((names || keywords) && take_all_named(kernel, names, named, keywords, &from, &values)) ||
+        fill_all(kernel, from.values, count, &values) ||
+        (grid && find_grid(kernel, grid, &from, names, named, keywords, &size)))
         return NULL;
-    for (uint32_t i = 0; i < kernel->argument_count; i++) {
-        if (!from.values[i])
-            return wrong_count(kernel, count), NULL;
-        if (fill_argument(kernel, i, from.values[i], &values))
-            return NULL;
-    }
-    if (grid) {
-        PyObject *result = PyCallable_Check(grid) ? call_grid(kernel, grid, &from, names, named, keywords) : NULL;
-        int failed = PyErr_Occurred() || read_grid(result ? result : grid, &size);
-        Py_XDECREF(result);
-        if (failed)
-            return NULL;
-        wanted = &size;
-    }
-    return launch(kernel, &from, wanted, &values);
+    return launch(kernel, &from, grid ? &size : NULL, &values);
 }

@@ -77,14 +77,23 @@ typedef struct release_object {
 } release_object;
 
 /* How the commonest values of an argument of one slot are read at once; anything else goes the general way. */
-typedef enum quick_kind { QUICK_NONE, QUICK_INTEGER, QUICK_FP32, QUICK_FP64, QUICK_POINTER } quick_kind;
+enum { QUICK_NONE, QUICK_SIGNED, QUICK_UNSIGNED, QUICK_FP32, QUICK_FP64, QUICK_POINTER };
+
+typedef struct quick_argument {
+    uint16_t slot;
+    uint8_t kind;
+    uint8_t unused_bits; /* of an integer in its slot */
+} quick_argument;
 
 typedef struct argument_info {
     PyObject *name;
     uint32_t first, slots;
-    quick_kind quick;
-    int64_t lowest, highest; /* of an integer */
 } argument_info;
+
+typedef struct axis_info {
+    PyObject *name;
+    uint32_t kind; /* PRECAST_AXIS_INT and the others */
+} axis_info;
 
 /* Part of the interpreter's stable interface since 3.12 by name, and in its heap types since 3.9. */
 #define HAVE_VECTORCALL (1UL << 11)
@@ -96,8 +105,9 @@ typedef struct kernel_object {
     release_object *owner;
     uint32_t number;
     uint32_t argument_count, slot_count, axis_count;
+    const quick_argument *quick; /* by argument, as `arguments` */
     argument_info *arguments;
-    PyObject **axes; /* names */
+    axis_info *axes;
     int wants_sizes; /* some unit promises range32 */
     PyObject *name;
 } kernel_object;
@@ -122,7 +132,18 @@ typedef struct tensor_view {
     const reader *from; /* NULL: an address */
 } tensor_view;
 
+/* Where the first tensor of a call with a device is, and what it came from. */
+typedef struct tensor_origin {
+    const reader *from;
+    PyObject *name;   /* the argument's */
+    int backend;      /* 0: no tensor yet */
+    int device;       /* -1: not said */
+    int dl_device_type;
+} tensor_origin;
+
 /* readers.c */
+const reader *known_reader(const module_state *state, PyObject *object);
+int backend_of(int dl_device_type); /* -1: none that kernels run on */
 int read_tensor(module_state *state, PyObject *object, int with_shape, int with_bytes, tensor_view *view);
 uint8_t known_dtype(module_state *state, PyObject *dtype);
 int is_address(PyObject *object);
@@ -134,7 +155,7 @@ uint8_t type_of_dlpack(dl_type type);
 uint8_t type_of_object(PyObject *dtype);
 
 /* streams.c */
-int find_stream(module_state *state, PyObject *given, const tensor_view *first, precast_stream *stream);
+int find_stream(module_state *state, PyObject *given, const tensor_origin *origin, precast_stream *stream);
 
 /* call.c */
 PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *positional, Py_ssize_t count,
@@ -147,20 +168,22 @@ void start_kernel(kernel_object *kernel);
 #define MOST_TENSORS PRECAST_MAXIMUM_DESCRIPTORS
 
 typedef struct call_values {
+    tensor_origin origin;
+    uint32_t axes_given; /* bits */
+    int tensor_count;
+    int64_t axes[PRECAST_MAXIMUM_AXES];
     uint64_t slots[PRECAST_MAXIMUM_SLOTS + 1];
     uint8_t types[PRECAST_MAXIMUM_SLOTS + 1];
     uint64_t sizes[PRECAST_MAXIMUM_SLOTS + 1];
-    int64_t axes[PRECAST_MAXIMUM_AXES];
-    uint8_t given[PRECAST_MAXIMUM_AXES];
     precast_tensor tensors[MOST_TENSORS];
-    int tensor_count;
-    tensor_view first; /* the first tensor with a device */
-    PyObject *first_name;
 } call_values;
 
-void choose_quick(argument_info *argument, unsigned type);
 int fill_argument(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
 int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
+
+/* quick.c */
+quick_argument choose_quick(uint32_t slot, unsigned type);
+uint32_t fill_quickly(const kernel_object *kernel, uint32_t first, PyObject *const *arguments, call_values *values);
 
 /* callbacks.c */
 PyObject *set_allocator(PyObject *self, PyObject *callable);

@@ -18,7 +18,8 @@ static void kernel_dealloc(PyObject *self) {
     for (uint32_t i = 0; kernel->arguments && i < kernel->argument_count; i++)
         Py_XDECREF(kernel->arguments[i].name);
     for (uint32_t i = 0; kernel->axes && i < kernel->axis_count; i++)
-        Py_XDECREF(kernel->axes[i]);
+        Py_XDECREF(kernel->axes[i].name);
+    PyMem_Free((void *)kernel->quick);
     PyMem_Free(kernel->arguments);
     PyMem_Free(kernel->axes);
     Py_XDECREF(kernel->name);
@@ -89,7 +90,7 @@ static PyObject *names_of(PyObject *self, void *what) {
     uint32_t count = what ? kernel->axis_count : kernel->argument_count;
     PyObject *names = PyTuple_New(count);
     for (uint32_t i = 0; names && i < count; i++) {
-        PyObject *name = what ? kernel->axes[i] : kernel->arguments[i].name;
+        PyObject *name = what ? kernel->axes[i].name : kernel->arguments[i].name;
         Py_INCREF(name);
         PyTuple_SetItem(names, i, name);
     }

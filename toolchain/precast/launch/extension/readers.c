@@ -8,7 +8,7 @@ static int is_host(int device_type) {
     return device_type == DL_CPU || device_type == DL_CUDA_HOST || device_type == DL_ROCM_HOST;
 }
 
-static int backend_of(int device_type) {
+int backend_of(int device_type) {
     if (is_host(device_type))
         return PRECAST_HOST;
     return device_type == DL_CUDA || device_type == DL_CUDA_MANAGED ? PRECAST_CUDA
@@ -237,12 +237,21 @@ static int comes_from(PyObject *type, const char *package) {
     return does;
 }
 
-/* The reader of a type, found once; NULL with an error for a type that is no tensor's. */
-static const reader *find_reader(module_state *state, PyObject *object, reader *spare) {
+/* The reader of the object's type, where that was met before. */
+const reader *known_reader(const module_state *state, PyObject *object) {
     PyObject *type = (PyObject *)Py_TYPE(object);
     for (int i = 0; i < state->reader_count; i++)
         if (state->readers[i].type == type)
             return &state->readers[i];
+    return NULL;
+}
+
+/* The reader of a type, found once; NULL with an error for a type that is no tensor's. */
+static const reader *find_reader(module_state *state, PyObject *object, reader *spare) {
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    const reader *known = known_reader(state, object);
+    if (known)
+        return known;
     const dl_exchange *exchange = find_exchange(state, type);
     reader found = {type, choose_kind(state, type, exchange), exchange, comes_from(type, "cupy")};
     if (found.kind == READ_UNKNOWN || state->reader_count == MOST_READERS) {

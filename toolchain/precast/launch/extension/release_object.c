@@ -62,7 +62,9 @@ static int fill_kernel(kernel_object *kernel, const precast_index *index) {
     const precast_kernel_record *record = &index->kernels[kernel->number];
     kernel->arguments = PyMem_Calloc(record->arguments.count + 1, sizeof *kernel->arguments);
     kernel->axes = PyMem_Calloc(record->axes.count + 1, sizeof *kernel->axes);
-    if (!kernel->arguments || !kernel->axes)
+    quick_argument *quick = PyMem_Calloc(record->arguments.count + 1, sizeof *quick);
+    kernel->quick = quick;
+    if (!kernel->arguments || !kernel->axes || !quick)
         return PyErr_NoMemory(), -1;
     kernel->argument_count = record->arguments.count;
     kernel->axis_count = record->axes.count;
@@ -76,10 +78,12 @@ static int fill_kernel(kernel_object *kernel, const precast_index *index) {
         info->first = argument->first_slot - record->slots.first;
         info->slots = argument->slots;
         if (info->slots == 1)
-            choose_quick(info, index->slots[argument->first_slot].type);
+            quick[i] = choose_quick(info->first, index->slots[argument->first_slot].type);
     }
-    for (uint32_t i = 0; i < record->axes.count; i++)
-        kernel->axes[i] = interned(index, index->axes[record->axes.first + i].name);
+    for (uint32_t i = 0; i < record->axes.count; i++) {
+        const precast_axis_record *axis = &index->axes[record->axes.first + i];
+        kernel->axes[i] = (axis_info){interned(index, axis->name), axis->kind};
+    }
     return PyErr_Occurred() ? -1 : 0;
 }
 

@@ -66,16 +66,17 @@ static int read_cupy(module_state *state, precast_stream *stream) {
     return failed;
 }
 
-int find_stream(module_state *state, PyObject *given, const tensor_view *first, precast_stream *stream) {
+int find_stream(module_state *state, PyObject *given, const tensor_origin *origin, precast_stream *stream) {
+    const reader *from = origin->from;
     *stream = NULL;
     if (given && given != Py_None)
         return read_given(state, given, stream);
-    if (!first->from || first->backend == PRECAST_HOST)
+    if (!from || origin->backend == PRECAST_HOST)
         return 0;
-    if (first->from->kind == READ_EXCHANGE)
-        return first->from->exchange->current_stream(first->backend == PRECAST_CUDA ? DL_CUDA : DL_ROCM, first->device,
-                                                     stream);
-    if (first->from->kind == READ_TORCH)
-        return read_torch(state, first->device, stream);
-    return first->from->is_cupy ? read_cupy(state, stream) : 0;
+    if (from->kind == READ_EXCHANGE)
+        return from->exchange->current_stream(origin->backend == PRECAST_CUDA ? DL_CUDA : DL_ROCM, origin->device,
+                                              stream);
+    if (from->kind == READ_TORCH)
+        return read_torch(state, origin->device, stream);
+    return from->is_cupy ? read_cupy(state, stream) : 0;
 }

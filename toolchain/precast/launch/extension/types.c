@@ -53,13 +53,16 @@ uint8_t type_of_typestr(const char *text) {
 }
 
 uint8_t type_of_dlpack(dl_type type) {
-    static const uint8_t other[] = {[4] = PRECAST_BF16, [6] = PRECAST_I1, [10] = PRECAST_FP8E4NV,
-                                    [11] = PRECAST_FP8E4B8, [12] = PRECAST_FP8E5, [13] = PRECAST_FP8E5B16};
-    if (type.lanes != 1)
+    /* By DLPack's code, then for 8, 16, 32 and 64 bits. */
+    static const uint8_t types[][4] = {
+        [0] = {PRECAST_I8, PRECAST_I16, PRECAST_I32, PRECAST_I64}, [1] = {PRECAST_U8, PRECAST_U16, PRECAST_U32, PRECAST_U64},
+        [2] = {0, PRECAST_FP16, PRECAST_FP32, PRECAST_FP64}, [4] = {0, PRECAST_BF16}, [6] = {PRECAST_I1},
+        [10] = {PRECAST_FP8E4NV}, [11] = {PRECAST_FP8E4B8}, [12] = {PRECAST_FP8E5}, [13] = {PRECAST_FP8E5B16},
+    };
+    if (type.lanes != 1 || type.code >= sizeof types / sizeof *types || type.bits < 8 || type.bits & (type.bits - 1))
         return 0;
-    if (type.code < 3)
-        return numeric_type("iuf"[type.code], type.bits / 8);
-    return type.code < sizeof other ? other[type.code] : 0;
+    int size = power_of_bytes(type.bits / 8);
+    return size < 0 ? 0 : types[type.code][size];
 }
 
 uint8_t type_of_object(PyObject *dtype) {

@@ -58,6 +58,7 @@ static struct {
     int (*cuGetErrorName)(int, const char **);
     /* Absent from older drivers. */
     int (*cuCtxGetId)(void *, unsigned long long *);
+    int (*cuFuncGetParamInfo)(void *, size_t, size_t *, size_t *);
     int (*cuLaunchKernelEx)(const launch_config *, void *, void **, void **);
     int (*cuMemAllocAsync)(uint64_t *, size_t, void *);
     int (*cuMemFreeAsync)(uint64_t, void *);
@@ -213,7 +214,7 @@ static int launch(void *function, const precast_launch_shape *shape, const int64
 }
 
 static precast_direct direct(void) {
-    return (precast_direct){cuda.cuCtxGetId, cuda.cuLaunchKernel};
+    return (precast_direct){cuda.cuCtxGetId, cuda.cuFuncGetParamInfo, cuda.cuLaunchKernel};
 }
 
 static int allocate(void **memory, size_t bytes, void *stream) {
@@ -306,6 +307,7 @@ static const struct { const char *name; void *place; int needed; } symbols[] = {
     {"cuMemGetAddressRange_v2", &cuda.cuMemGetAddressRange, 1},
     {"cuGetErrorName", &cuda.cuGetErrorName, 1},
     {"cuCtxGetId", &cuda.cuCtxGetId, 0},
+    {"cuFuncGetParamInfo", &cuda.cuFuncGetParamInfo, 0},
     {"cuLaunchKernelEx", &cuda.cuLaunchKernelEx, 0},
     {"cuMemAllocAsync", &cuda.cuMemAllocAsync, 0},
     {"cuMemFreeAsync", &cuda.cuMemFreeAsync, 0},

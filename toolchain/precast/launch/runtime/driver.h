@@ -33,9 +33,14 @@ typedef struct precast_tensor_map {
 /* The driver's own functions for launches that need nothing in between; NULL where it has none that fit. */
 typedef struct precast_direct {
     int (*identify)(void *context, unsigned long long *identity); /* as `current`, for NULL */
+    int (*locate)(void *function, size_t parameter, size_t *offset, size_t *bytes); /* in the buffer of `extra` */
     int (*start)(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
                  unsigned block_z, unsigned shared_bytes, void *stream, void **parameters, void **extra);
 } precast_direct;
+
+/* `extra`, which holds all parameters in one buffer: key and value in turn, and NULL. */
+#define PRECAST_EXTRA_BUFFER ((void *)1)
+#define PRECAST_EXTRA_BYTES ((void *)2)
 
 typedef struct precast_driver {
     uint8_t backend;

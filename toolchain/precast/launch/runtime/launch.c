@@ -88,6 +88,31 @@ static precast_status find_grid(const precast_index *index, const precast_unit_r
     return PRECAST_OK;
 }
 
+static APART precast_status explain_launch(const precast_release *release, const precast_shortcut *shortcut, int code) {
+    return precast_driver_failed(shortcut->device->driver, code, "launching",
+                                 precast_text(&release->index, release->index.units[shortcut->unit].text));
+}
+
+/* All parameters in one buffer, which the driver takes faster than an array of their places. */
+static inline CLOSE precast_status launch_straight(const precast_release *release, const precast_ready *ready,
+                                                    precast_stream stream, const uint64_t *slots, uint32_t x,
+                                                    uint32_t y, uint32_t z) {
+    const precast_shortcut *shortcut = &ready->shortcut;
+    unsigned char buffer[PRECAST_MOST_DIRECT_BYTES + PRECAST_MOST_HIDDEN_BYTES];
+    size_t bytes = shortcut->parameter_bytes;
+    void *extra[] = {PRECAST_EXTRA_BUFFER, buffer, PRECAST_EXTRA_BYTES, &bytes, NULL};
+    for (const precast_move *move = shortcut->moves, *end = move + shortcut->move_count; move < end; move++)
+        memcpy(buffer + move->place, &slots[move->slot], sizeof *slots);
+    memset(buffer + shortcut->hidden_at, 0, PRECAST_MOST_HIDDEN_BYTES);
+    int code = shortcut->direct.start(shortcut->function, x, y, z, shortcut->threads, 1, 1, shortcut->shared_bytes,
+                                      stream, NULL, extra);
+    return __builtin_expect(code, 0) ? explain_launch(release, shortcut, code) : PRECAST_OK;
+}
+
+static int is_within(const int64_t limits[3], const int64_t grid[3]) {
+    return grid[0] <= limits[0] && grid[1] <= limits[1] && grid[2] <= limits[2];
+}
+
 static precast_status launch_unit(precast_release *release, precast_device *device, uint32_t unit,
                                   const precast_ready *ready, const precast_call *call) {
     int64_t grid[3];
@@ -96,9 +121,13 @@ static precast_status launch_unit(precast_release *release, precast_device *devi
         return status;
     if (!ready && (status = precast_load_unit(release, device, unit, &ready)) != PRECAST_OK)
         return status;
-    if (ready->shortcut.direct.start &&
-        atomic_load_explicit(&release->usual[call->kernel], memory_order_relaxed) != ready)
-        atomic_store_explicit(&release->usual[call->kernel], ready, memory_order_release);
+    if (ready->shortcut.direct.start) {
+        if (atomic_load_explicit(&release->usual[call->kernel], memory_order_relaxed) != ready)
+            atomic_store_explicit(&release->usual[call->kernel], ready, memory_order_release);
+        if (is_within(device->facts.grid_limits, grid))
+            return launch_straight(release, ready, call->stream, call->slots, (uint32_t)grid[0], (uint32_t)grid[1],
+                                   (uint32_t)grid[2]);
+    }
     return device->driver ? precast_launch_gpu(release, device, unit, ready, call, grid)
                           : precast_launch_cpu(release, device, unit, ready, call, grid);
 }
@@ -107,11 +136,6 @@ static precast_status launch_on(precast_release *release, precast_device *device
     uint32_t unit;
     precast_status status = precast_select(release, device, call, &unit);
     return status == PRECAST_OK ? launch_unit(release, device, unit, precast_ready_unit(device, unit), call) : status;
-}
-
-static APART precast_status explain_launch(const precast_release *release, const precast_shortcut *shortcut, int code) {
-    return precast_driver_failed(shortcut->device->driver, code, "launching",
-                                 precast_text(&release->index, release->index.units[shortcut->unit].text));
 }
 
 static precast_status launch_here(precast_release *release, const precast_driver *driver, const precast_call *call) {
@@ -147,25 +171,36 @@ static APART precast_status launch_anew(precast_release *release, const precast_
 static APART precast_status launch_values(precast_release *release, const precast_ready *usual, uint32_t kernel,
                                          precast_stream stream, const int64_t *axes, const uint64_t *slots,
                                          const precast_grid *grid) {
-    precast_call call = {.kernel = kernel, .stream = stream, .axes = axes, .slots = slots, .grid = grid};
+    precast_call call = {.kernel = kernel, .stream = stream, .axes = axes, .axes_given = PRECAST_GIVEN_BY_VALUE,
+                         .slots = slots, .grid = grid};
     if (!release)
         return precast_fail(PRECAST_NO_RELEASE, "the release is not open");
     return usual ? launch_unit(release, usual->shortcut.device, usual->shortcut.unit, usual, &call)
                  : launch_anew(release, &call);
 }
 
+/* Which axes do not say the unit's value; an axis that is not given differs unless it may be left out. */
+static inline CLOSE uint32_t find_other_axes(const precast_shortcut *shortcut, const precast_call *call) {
+    uint32_t differ = 0, zero = 0, by_value = call->axes_given == PRECAST_GIVEN_BY_VALUE;
+    for (uint32_t i = 0; i < shortcut->axis_count; i++) {
+        differ |= (uint32_t)(call->axes[i] != shortcut->axes[i]) << i;
+        zero |= (uint32_t)(call->axes[i] == 0) << i;
+    }
+    uint32_t left_out = by_value ? differ & zero : ~call->axes_given & ((UINT32_C(1) << shortcut->axis_count) - 1);
+    uint32_t may = shortcut->sole_axes | (call->types ? shortcut->typed_axes : 0u);
+    return (differ & ~left_out) | (left_out & ~may);
+}
+
 /* The unit of the kernel's last launch, where the same choice would be made again. */
-static inline CLOSE const precast_ready *find_usual(const precast_release *release, uint32_t kernel,
-                                                     const int64_t *axes, const uint64_t *slots) {
-    const precast_ready *ready = atomic_load_explicit(&release->usual[kernel], memory_order_acquire);
+static inline CLOSE const precast_ready *find_usual(const precast_release *release, const precast_call *call) {
+    const precast_ready *ready = atomic_load_explicit(&release->usual[call->kernel], memory_order_acquire);
+    const uint64_t *slots = call->slots;
     unsigned long long identity = 0;
-    uint64_t differs = 0;
     uint32_t answers = 0;
     if (!ready)
         return NULL;
     const precast_shortcut *shortcut = &ready->shortcut;
-    for (uint32_t i = 0; i < shortcut->axis_count; i++)
-        differs |= (uint64_t)(axes[i] ^ shortcut->axes[i]);
+    uint32_t differs = find_other_axes(shortcut, call);
     for (uint32_t i = 0; i < shortcut->question_count; i++) {
         const precast_question *question = &shortcut->questions[i];
         answers |= (uint32_t)((slots[question->slot] & question->mask) == question->value) << i;
@@ -179,33 +214,30 @@ static inline CLOSE const precast_ready *find_usual(const precast_release *relea
     return ready;
 }
 
-static inline CLOSE precast_status launch_straight(const precast_release *release, const precast_ready *ready,
+/* With the grid that is the same for all launches. */
+static inline CLOSE precast_status launch_as_usual(const precast_release *release, const precast_ready *ready,
                                                     precast_stream stream, const uint64_t *slots) {
-    const precast_shortcut *shortcut = &ready->shortcut;
-    void *places[PRECAST_MOST_DIRECT_PARAMETERS];
-    precast_point(ready, slots, places);
-    int code = shortcut->direct.start(shortcut->function, shortcut->grid[0], shortcut->grid[1], shortcut->grid[2],
-                                      shortcut->threads, 1, 1, shortcut->shared_bytes, stream, places, NULL);
-    return __builtin_expect(code, 0) ? explain_launch(release, shortcut, code) : PRECAST_OK;
+    const uint32_t *grid = ready->shortcut.grid;
+    return launch_straight(release, ready, stream, slots, grid[0], grid[1], grid[2]);
 }
 
 HOT precast_status precast_launch(precast_release *release, const precast_call *call) {
     const precast_ready *ready = NULL;
     if (call->stream != PRECAST_CPU && (!call->backend || call->backend == PRECAST_CUDA))
-        ready = find_usual(release, call->kernel, call->axes, call->slots);
-    if (!ready || (call->axes_given && ready->shortcut.axis_count) ||
-        (call->device_given && call->device != ready->shortcut.ordinal) ||
+        ready = find_usual(release, call);
+    if (!ready || (call->device_given && call->device != ready->shortcut.ordinal) ||
         (call->types && memcmp(call->types, ready->types, ready->slot_count)))
         return launch_anew(release, call);
     if (call->grid || !ready->shortcut.grid[0])
         return launch_unit(release, ready->shortcut.device, ready->shortcut.unit, ready, call);
-    return launch_straight(release, ready, call->stream, call->slots);
+    return launch_as_usual(release, ready, call->stream, call->slots);
 }
 
 HOT precast_status precast_launch_values(precast_release *release, uint32_t kernel, precast_stream stream,
                                          const int64_t *axes, const uint64_t *slots, const precast_grid *grid) {
-    const precast_ready *ready = release && stream != PRECAST_CPU ? find_usual(release, kernel, axes, slots) : NULL;
+    precast_call call = {.kernel = kernel, .axes = axes, .axes_given = PRECAST_GIVEN_BY_VALUE, .slots = slots};
+    const precast_ready *ready = release && stream != PRECAST_CPU ? find_usual(release, &call) : NULL;
     if (!ready || grid || !ready->shortcut.grid[0])
         return launch_values(release, ready, kernel, stream, axes, slots, grid);
-    return launch_straight(release, ready, stream, slots);
+    return launch_as_usual(release, ready, stream, slots);
 }

@@ -8,12 +8,14 @@
 
 typedef struct precast_release precast_release;
 
+#define PRECAST_GIVEN_BY_VALUE UINT32_MAX
+
 /* One launch. NULL and zero mean "not given". */
 typedef struct precast_call {
     uint32_t kernel;
     precast_stream stream;
     const int64_t *axes;        /* a payload for each axis of the kernel */
-    const uint8_t *axes_given;  /* NULL: a payload of 0 that is no value of the axis is not given */
+    uint32_t axes_given;        /* a bit for each; BY_VALUE: all but a payload of 0 that is no value of the axis */
     const uint64_t *slots;      /* one for each slot of the kernel */
     const uint8_t *types;       /* of the slots, as far as the caller knows; NULL: unknown */
     const uint64_t *sizes;      /* bytes from each pointer to the end of its buffer; 0 or NULL: unknown */

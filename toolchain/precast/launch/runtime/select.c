@@ -24,10 +24,10 @@ static precast_status read_axes(const precast_index *index, const precast_call *
     const precast_kernel_record *kernel = &index->kernels[call->kernel];
     memset(wanted, 0, sizeof *wanted);
     for (uint32_t i = 0; i < kernel->axes.count; i++) {
-        if (call->axes_given && !call->axes_given[i])
+        if (!(call->axes_given >> i & 1))
             continue;
         uint8_t number = find_value(index, &index->axes[kernel->axes.first + i], call->axes[i]);
-        if (!number && !call->axes_given && !call->axes[i])
+        if (!number && call->axes_given == PRECAST_GIVEN_BY_VALUE && !call->axes[i])
             continue;
         if (!number)
             return precast_explain_value(index, call, i);

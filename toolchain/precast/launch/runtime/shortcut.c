@@ -26,7 +26,8 @@ size_t precast_shortcut_bytes(const precast_index *index, const precast_device *
     uint32_t place, axes = index->kernels[index->units[unit].kernel].axes.count;
     const precast_cell *cell = find_cell(index, device, unit, &place);
     size_t bytes = axes * sizeof(int64_t) + PRECAST_MOST_QUESTIONS * sizeof(precast_question) +
-                   (cell ? cell->order.count : 0) * sizeof(uint32_t);
+                   (cell ? cell->order.count : 0) * sizeof(uint32_t) +
+                   index->units[unit].parameters.count * sizeof(precast_move);
     return (bytes + 7) & ~(size_t)7;
 }
 
@@ -70,6 +71,44 @@ static int list_needs(const precast_device *device, const precast_cell *cell, ui
     return 1;
 }
 
+/* Each move writes 8 bytes, of which the next ones overwrite what is too much. */
+static int list_moves(const precast_ready *ready, const precast_direct *direct, precast_move *moves,
+                      precast_shortcut *shortcut) {
+    size_t last = 0, end = 0, hidden_at = 0;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ready->parameter_count; i++) {
+        size_t place, bytes;
+        int is_hidden = ready->slots[i] == PRECAST_HIDDEN;
+        if (direct->locate(ready->function, i, &place, &bytes) || place < last || bytes > sizeof(uint64_t) ||
+            place + bytes > PRECAST_MOST_DIRECT_BYTES || (!is_hidden && count < i))
+            return 0;
+        if (!is_hidden)
+            moves[count++] = (precast_move){ready->slots[i], (uint16_t)place};
+        else if (count == i)
+            hidden_at = place;
+        last = place, end = place + bytes;
+    }
+    if (count == ready->parameter_count)
+        hidden_at = end;
+    shortcut->moves = moves;
+    shortcut->move_count = (uint16_t)count;
+    shortcut->hidden_at = (uint16_t)hidden_at;
+    shortcut->parameter_bytes = (uint16_t)end;
+    return end - hidden_at <= PRECAST_MOST_HIDDEN_BYTES;
+}
+
+/* The axes that a call may leave out and still mean this cell. */
+static void list_left_out(const precast_index *index, const precast_unit_record *unit, const precast_ready *ready,
+                          precast_shortcut *shortcut) {
+    const precast_kernel_record *kernel = &index->kernels[unit->kernel];
+    const precast_slot_record *slots = &index->slots[kernel->slots.first];
+    for (uint32_t i = 0; i < kernel->axes.count; i++)
+        shortcut->sole_axes |= (uint16_t)((index->axes[kernel->axes.first + i].values.count == 1) << i);
+    for (uint32_t i = 0; i < kernel->slots.count; i++)
+        if (slots[i].dtype_axis != PRECAST_NO_AXIS && ready->types[i])
+            shortcut->typed_axes |= (uint16_t)(1 << slots[i].dtype_axis);
+}
+
 /* A grid that is the same for all launches, and that the device takes. */
 static void keep_grid(const precast_ready *ready, const precast_device *device, uint32_t grid[3]) {
     const int64_t *wanted = ready->grid, *limits = device->facts.grid_limits;
@@ -92,20 +131,24 @@ void precast_make_shortcut(const precast_index *index, precast_device *device, u
     precast_question *questions = after;
     int64_t *axes = (int64_t *)(questions + PRECAST_MOST_QUESTIONS);
     uint32_t *needs = (uint32_t *)(axes + kernel->axes.count), place = 0, count = 0;
-    precast_direct direct = {NULL, NULL};
+    precast_direct direct = {NULL, NULL, NULL};
+    precast_shortcut made = {0};
     if (device->driver && device->driver->direct)
         direct = device->driver->direct();
     const precast_cell *cell = find_cell(index, device, number, &place);
-    if (!direct.identify || !cell || place > UINT16_MAX || !ready->plain || !ready->simple || ready->shape.ctas > 1 ||
-        ready->shape.flags || ready->parameter_count > PRECAST_MOST_DIRECT_PARAMETERS || !list_axes(index, unit, axes) ||
+    if (!direct.identify || !direct.locate || !cell || place > UINT16_MAX || !ready->plain || !ready->simple ||
+        ready->shape.ctas > 1 || ready->shape.flags || !list_axes(index, unit, axes) ||
         !is_alone(device, &device->cells_of_kernel[unit->kernel], cell) ||
-        !list_needs(device, cell, place, questions, &count, needs))
+        !list_needs(device, cell, place, questions, &count, needs) ||
+        !list_moves(ready, &direct, (precast_move *)(needs + cell->order.count), &made))
         return;
-    *shortcut = (precast_shortcut){
-        .direct = direct, .identity = device->identity, .function = ready->function, .threads = ready->shape.threads,
-        .shared_bytes = ready->shape.shared_bytes, .axis_count = (uint8_t)kernel->axes.count,
-        .question_count = (uint8_t)count, .last_need = (uint16_t)place, .axes = axes, .questions = questions,
-        .needs = needs, .device = device, .unit = number, .ordinal = device->facts.ordinal,
-    };
-    keep_grid(ready, device, shortcut->grid);
+    made.direct = direct, made.identity = device->identity, made.function = ready->function;
+    made.threads = ready->shape.threads, made.shared_bytes = ready->shape.shared_bytes;
+    made.axis_count = (uint8_t)kernel->axes.count, made.axes = axes;
+    made.question_count = (uint8_t)count, made.questions = questions;
+    made.last_need = (uint16_t)place, made.needs = needs;
+    made.device = device, made.unit = number, made.ordinal = device->facts.ordinal;
+    keep_grid(ready, device, made.grid);
+    list_left_out(index, unit, ready, &made);
+    *shortcut = made;
 }

@@ -29,6 +29,11 @@ typedef struct precast_question {
     uint32_t slot, value;
 } precast_question;
 
+/* A parameter's slot, and its first byte in the buffer that the driver takes. */
+typedef struct precast_move {
+    uint16_t slot, place;
+} precast_move;
+
 /* How a launch knows that it means this unit again, and all that the driver must be told. `direct.start` is NULL where
  * launches of the unit need more than that. */
 typedef struct precast_shortcut {
@@ -39,6 +44,9 @@ typedef struct precast_shortcut {
     uint32_t threads, shared_bytes;
     uint8_t axis_count, question_count;
     uint16_t last_need;
+    uint16_t move_count, hidden_at, parameter_bytes; /* the hidden ones come last and are zero */
+    uint16_t sole_axes, typed_axes;    /* bits: of one value; told by the arguments' types */
+    const precast_move *moves;         /* by place */
     const int64_t *axes;               /* payloads */
     const precast_question *questions; /* of the cell; answers are bits */
     const uint32_t *needs; /* of the cell's units up to this one, what must be answered yes: the first that fits counts */
@@ -153,7 +161,7 @@ static inline void precast_point(const precast_ready *ready, const uint64_t *slo
 }
 
 /* shortcut.c */
-enum { PRECAST_MOST_QUESTIONS = 32, PRECAST_MOST_DIRECT_PARAMETERS = 64 };
+enum { PRECAST_MOST_QUESTIONS = 32, PRECAST_MOST_DIRECT_BYTES = 1024, PRECAST_MOST_HIDDEN_BYTES = 16 };
 /* The bytes that `precast_make_shortcut` fills after a unit's block. */
 size_t precast_shortcut_bytes(const precast_index *index, const precast_device *device, uint32_t unit);
 void precast_make_shortcut(const precast_index *index, precast_device *device, uint32_t unit, precast_ready *ready,

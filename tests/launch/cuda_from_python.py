@@ -1,0 +1,92 @@
+"""Launches of the small release from Python on the CUDA driver for tests: `cuda_from_python.py FOLDER_OF_THE_PACKAGE`.
+
+Whatever a call leaves out or gives by name, it means its own unit, whatever the calls before it meant.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from itertools import product
+
+import numpy as np
+from exchange_framework import CUDA, FLOAT, Tensor
+
+sys.path.insert(0, sys.argv[1])
+import small
+
+DRIVER = ctypes.CDLL("libcuda.so.1")
+
+
+class Launch(ctypes.Structure):
+    _fields_ = [("symbol", ctypes.c_char * 256), ("grid", ctypes.c_uint * 3), ("threads", ctypes.c_uint),
+                ("shared_bytes", ctypes.c_uint), ("stream", ctypes.c_void_p), ("device", ctypes.c_int),
+                ("parameter_count", ctypes.c_int)]  # fmt: skip
+
+
+DRIVER.fake_last_launch.restype = ctypes.POINTER(Launch)
+
+
+def tensor(dtype: str) -> Tensor:
+    return Tensor(np.zeros(64, dtype), (CUDA, 0), FLOAT)
+
+
+def launched() -> tuple[str, int, int]:
+    """Symbol, grid and how many launches there were."""
+    launch = DRIVER.fake_last_launch().contents
+    return launch.symbol.decode(), launch.grid[0], DRIVER.fake_launch_count()
+
+
+def refused(call) -> str:
+    try:
+        call()
+    except small.LaunchError as error:
+        return str(error)
+    raise AssertionError("the call was not refused")
+
+
+def check_left_out_axes() -> None:
+    tensors = {"fp16": tensor("float16"), "fp32": tensor("float32")}
+    said = ({"dtype": "?", "BLOCK": 64}, {}, {"BLOCK": 64}, {"dtype": "?"})
+    symbols: dict[str, str] = {}
+    for number, (dtype, names, repeats) in enumerate(product(tensors, said, (1, 2, 3)), 1):
+        named = {name: dtype if value == "?" else value for name, value in names.items()}
+        values = tensors[dtype], tensors[dtype], 64 * number
+        for _ in range(repeats):
+            before = DRIVER.fake_launch_count()
+            small.typed(*values, **named)
+            symbol, grid, count = launched()
+            assert symbols.setdefault(dtype, symbol) == symbol
+            assert (grid, count) == (number, before + 1)
+    assert len(set(symbols.values())) == 2
+    half, single = tensors["fp16"], tensors["fp32"]
+    assert refused(lambda: small.typed(half, single, 64)) == "argument `x` of `typed` is fp32, and dtype=fp16"
+    assert refused(lambda: small.typed(single, single, 64, dtype="fp16")) == (
+        "argument `out` of `typed` is fp32, and dtype=fp16"
+    )
+    assert "BLOCK=65" in refused(lambda: small.typed(single, single, 64, BLOCK=65))
+    address = single.array.ctypes.data
+    assert refused(lambda: small.typed(address, address, 64)).startswith("several units of `typed` fit")
+    small.typed(address, address, 64, dtype="fp16")
+    assert launched()[0] == symbols["fp16"]
+
+
+def check_named_axes_and_hints() -> None:
+    x = tensor("float32")
+    symbols: dict[tuple[int, int, int], str] = {}
+    for block, n, m in product((64, 128), (32, 33), (48, 50, 1)):
+        for call in (small.steady, small.steady[(7, 1)]):
+            call(x, n, m, BLOCK=block)
+            symbol, grid, _ = launched()
+            assert symbols.setdefault((block, n, m), symbol) == symbol
+            assert grid == (2 if call is small.steady else 7)
+            assert DRIVER.fake_last_launch().contents.parameter_count == (4 if m == 1 else 5)
+    assert len(set(symbols.values())) == 10  # m = 1 has one unit for any n
+    assert refused(lambda: small.steady(x, 32, 48)).startswith("several units of `steady` fit")
+    assert refused(lambda: small.steady(tensor("float64"), 32, 48, BLOCK=64)) == (
+        "argument `x` of `steady` is fp64, steady:BLOCK=64,n%16,m%16@cuda:90 takes fp32"
+    )
+
+
+check_left_out_axes()
+check_named_axes_and_hints()
