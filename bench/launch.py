@@ -108,16 +108,20 @@ def checked(nanoseconds: float, library: ctypes.CDLL) -> float:
     return nanoseconds
 
 
-def python_batch(call: Any, values: Sequence[object], synchronize: Callable[[], object]) -> Callable[[], float]:
-    """Gives nanoseconds of one call in a batch; the call is written out, as in a user's program."""
+def python_batch(call: Any, text: str, values: Sequence[object], synchronize: Callable[[], object],
+                 ) -> Callable[[], float]:  # fmt: skip
+    """Gives nanoseconds of one call in a batch; the call is written out, as in a user's program.
+
+    `text` is the call, with `{}` for the names of the values.
+    """
     names = ", ".join(f"v{number}" for number in range(len(values)))
     scope: dict[str, Any] = {"repeat": repeat}
-    exec(f"def loop(call, {names}):\n for _ in repeat(None, {BATCH}): call({names})", scope)
+    exec(f"def loop(kernel, grid, {names}):\n for _ in repeat(None, {BATCH}): {text.format(names)}", scope)
     loop = scope["loop"]
 
     def batch() -> float:
         start = time.perf_counter_ns()
-        loop(call, *values)
+        loop(call, (1,), *values)
         elapsed = time.perf_counter_ns() - start
         synchronize()
         return elapsed / BATCH
@@ -150,7 +154,8 @@ def measure_c(bench: Bench) -> list[Figure]:
     return figures
 
 
-def measure_python(bench: Bench) -> list[Figure]:
+def measure_python(bench: Bench) -> tuple[list[Figure], dict[str, float]]:
+    """The figures, and what part of Triton's call the driver alone takes: nothing that calls the driver can be less."""
     import torch
     import triton
 
@@ -158,21 +163,36 @@ def measure_python(bench: Bench) -> list[Figure]:
     import bench as ours_package
 
     source = load_module(HERE / "launch_kernels/kernels/launch.py")
-    figures = []
+    triton_call = f"kernel[grid](…) of Triton {triton.__version__}"
+    figures, driver = [], {}
     for arguments in (6, 19):
         pointers, numbers = SHAPES[arguments]
         values = [torch.zeros(64, device="cuda") for _ in range(pointers)] + [7] * numbers
         bench.prepare(arguments)
-        kernel = getattr(ours_package, f"args{arguments}")
-        jit = getattr(source, f"args{arguments}_kernel")[(1,)]
-        wait = torch.cuda.synchronize
-        samples = interleave({"raw": partial(bench.raw_batch, arguments), "ours": python_batch(kernel, values, wait),
-                              "triton": python_batch(jit, values, wait)})  # fmt: skip
+        samples = compare_calls(getattr(ours_package, f"args{arguments}"), getattr(source, f"args{arguments}_kernel"),
+                                ("kernel({})", "kernel[grid]({})"), values,
+                                {"raw": partial(bench.raw_batch, arguments)})  # fmt: skip
         what = f"Python launch with tensors, {arguments} arguments"
         figures.append(compare(what, "raw cuLaunchKernel from C", 1.5, samples["ours"], samples["raw"], "ns"))
-        against = f"kernel[grid](…) of Triton {triton.__version__}"
-        figures.append(compare(what, against, 0.25, samples["ours"], samples["triton"], "ns"))
-    return figures
+        figures.append(compare(what, triton_call, 0.25, samples["ours"], samples["triton"], "ns"))
+        alone = compare("", "", 0, samples["raw"], samples["triton"], "ns")
+        driver[f"{arguments} arguments"] = round(alone.mean, 3)
+    values = [torch.zeros(64, device="cuda", dtype=torch.float16) for _ in range(2)] + [64, 1, 64]
+    texts = "kernel({}, BLOCK=1024)", "kernel[grid]({}, BLOCK=1024)"
+    samples = compare_calls(ours_package.rows, source.rows_kernel, texts, values, {})
+    what = "Python launch with tensors, 5 arguments and a constexpr by name"
+    figures.append(compare(what, triton_call, 0.25, samples["ours"], samples["triton"], "ns"))
+    return figures, driver
+
+
+def compare_calls(ours: Any, theirs: Any, texts: tuple[str, str], values: Sequence[object],
+                  others: dict[str, Callable[[], float]]) -> dict[str, list[float]]:  # fmt: skip
+    """Samples of our call and of Triton's, as `texts` write them, taken in turn with `others`."""
+    import torch
+
+    wait = torch.cuda.synchronize
+    return interleave({**others, "ours": python_batch(ours, texts[0], values, wait),
+                       "triton": python_batch(theirs, texts[1], values, wait)})  # fmt: skip
 
 
 PYTHON_START = """
@@ -279,8 +299,9 @@ def measure(release: Path) -> dict[str, Any]:
         bench = Bench(release, Path(folder))
         figures = measure_cpu(bench)
         if has_device():
-            figures += [*measure_c(bench), *measure_python(bench), *measure_start(bench), *measure_resident(bench)]
-            machine |= describe_device(bench)
+            of_python, driver = measure_python(bench)
+            figures += [*measure_c(bench), *of_python, *measure_start(bench), *measure_resident(bench)]
+            machine |= {**describe_device(bench), "driver_alone_of_triton": driver}
     return {"machine": machine, "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures]}
 
 
