@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precast.errors import Place, SpecError
-from precast.grid import LARGEST, SMALLEST, Opcode, compile_grid, evaluate, parse_grid
+from precast.grid import LARGEST, SMALLEST, Opcode, compile_grid, evaluate, fold, parse_grid
 
 NAMES = ("n", "m", "BLOCK")
+LARGEST_HINT = f"the largest is {LARGEST}"
 
 
 def run_program(program, arguments):
@@ -113,8 +114,8 @@ def test_evaluation_errors(text, n, message):
         ("cdiv(n)", 7, 1, "expected `,` and found `)` in a grid expression", None),
         ("cdiv(n, 2, 3)", 10, 1, "expected `)` and found `,` in a grid expression", None),
         ("n m", 3, 1, "unexpected `m` in a grid expression", None),
-        ("9223372036854775808", 1, 19, "`9223372036854775808` does not fit in 64 bits", None),
-        ("9" * 5000, 1, 5000, f"`{'9' * 5000}` does not fit in 64 bits", None),
+        ("9223372036854775808", 1, 19, "`9223372036854775808` does not fit in 64 bits", LARGEST_HINT),
+        ("9" * 5000, 1, 5000, f"`{'9' * 5000}` does not fit in 64 bits", LARGEST_HINT),
         ("(" * 17 + "n" + ")" * 17, 18, 1, "the grid expression is nested too deeply", "at most 16 parentheses deep"),
         ("n+" * 128 + "n", 258, 1, "the grid expression is too long", "it may have 256 names and operators"),
     ],
@@ -126,6 +127,21 @@ def test_parse_errors_have_places(text, column, length, message, hint):
     assert error.message == message
     assert error.where == Place("k.toml", 3, column + 9, length)
     assert error.hint == (hint or "a grid has integers, names, `+ - * // %`, parentheses, `min`, `max` and `cdiv`")
+
+
+@given(expressions(), st.integers(0, 2**40), st.integers(-5, 5), st.integers(0, 3))
+def test_what_is_known_early_is_what_evaluation_finds(text, n, m, block):
+    expression = parse_grid(text, NAMES)
+    try:
+        early = fold(expression, {"BLOCK": block})
+    except SpecError as error:
+        with pytest.raises(SpecError):
+            evaluate(expression, {"n": n, "m": m, "BLOCK": block})
+        assert str(error).startswith(f"grid `{text}` ")
+        return
+    if early is not None:
+        assert early == evaluate(expression, {"n": n, "m": m, "BLOCK": block})
+    assert early is None or not {"n", "m"} & set(expression.names)
 
 
 def test_program_binds_constants_and_arguments():

@@ -36,9 +36,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from precast.errors import Place, SpecError, nearest_hint
+from precast.errors import BugError, Place, SpecError, nearest_hint
 
 MAXIMUM_STACK = 64
 MAXIMUM_STEPS = 256
@@ -68,14 +68,16 @@ class Step:
     opcode: Opcode
     operand: int = 0
     name: str = ""
+    span: tuple[int, int] = field(default=(0, 0), compare=False)  # of an operator: where its second operand stands
 
 
 @dataclass(frozen=True)
 class Expression:
-    """One parsed grid dimension."""
+    """One parsed grid dimension; `where` is the place of its first character."""
 
     text: str
     steps: tuple[Step, ...]
+    where: Place | None = field(default=None, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,18 +102,33 @@ def parse_grid(text: str, names: Collection[str], where: Place | None = None) ->
 
 def evaluate(expression: Expression, values: Mapping[str, int]) -> int:
     """The number of programs along one dimension; `SpecError` on overflow, division by zero or a negative result."""
-    stack: list[int] = []
+    result = fold(expression, values)
+    if result is None:
+        raise BugError(f"grid `{expression.text}` was evaluated without a value of each name")
+    return result
+
+
+def fold(expression: Expression, values: Mapping[str, int]) -> int | None:
+    """As `evaluate`, while some values are not known yet: None when the result depends on them.
+
+    What goes wrong whatever they will be is a `SpecError` at its place.
+    """
+    stack: list[int | None] = []
     for step in expression.steps:
         if step.opcode is Opcode.ARGUMENT:
-            stack.append(_checked(expression, int(values[step.name]), f"`{step.name}`"))
+            stack.append(_known(expression, step.name, values))
         elif step.opcode is Opcode.CONSTANT:
             stack.append(step.operand)
         else:
             right, left = stack.pop(), stack.pop()
-            stack.append(_checked(expression, _apply(expression, step.opcode, left, right), "a value"))
-    if stack[0] < 0:
-        raise SpecError(f"grid `{expression.text}` is negative: {stack[0]}")
+            stack.append(_apply(expression, step, left, right))
+    if stack[0] is not None and stack[0] < 0:
+        raise SpecError(f"grid `{expression.text}` is negative: {stack[0]}", _place(expression))
     return stack[0]
+
+
+def _known(expression: Expression, name: str, values: Mapping[str, int]) -> int | None:
+    return _checked(expression, int(values[name]), f"`{name}`") if name in values else None
 
 
 def compile_grid(expression: Expression, arguments: Sequence[str], constants: Mapping[str, int]) -> GridProgram:
@@ -131,13 +148,26 @@ def compile_grid(expression: Expression, arguments: Sequence[str], constants: Ma
 
 def _checked(expression: Expression, value: int, what: str) -> int:
     if not SMALLEST <= value <= LARGEST:
-        raise SpecError(f"grid `{expression.text}` overflows: {what} is outside 64 bits")
+        raise SpecError(f"grid `{expression.text}` overflows: {what} is outside 64 bits", _place(expression))
     return value
 
 
-def _apply(expression: Expression, opcode: Opcode, left: int, right: int) -> int:
-    if opcode in (Opcode.DIVIDE, Opcode.MODULO, Opcode.CDIV) and right == 0:
-        raise SpecError(f"grid `{expression.text}` divides by zero")
+def _place(expression: Expression, span: tuple[int, int] | None = None) -> Place | None:
+    """The place of a part of the expression's text; of all of it without `span`."""
+    start, end = span or (0, len(expression.text))
+    where = expression.where
+    return where and replace(where, column=where.column + start, length=max(1, end - start))
+
+
+def _apply(expression: Expression, step: Step, left: int | None, right: int | None) -> int | None:
+    if step.opcode in _DIVISIONS and right == 0:
+        raise SpecError(f"grid `{expression.text}` divides by zero", _place(expression, step.span))
+    if left is None or right is None:
+        return None
+    return _checked(expression, _compute(step.opcode, left, right), "a value")
+
+
+def _compute(opcode: Opcode, left: int, right: int) -> int:
     return {
         Opcode.ADD: lambda: left + right,
         Opcode.SUBTRACT: lambda: left - right,
@@ -153,6 +183,7 @@ def _apply(expression: Expression, opcode: Opcode, left: int, right: int) -> int
 _TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+)|(?P<name>[A-Za-z_]\w*)|(?P<sign>//|[-+*%(),])|(?P<wrong>\S))")
 _SUMS = {"+": Opcode.ADD, "-": Opcode.SUBTRACT}
 _PRODUCTS = {"*": Opcode.MULTIPLY, "//": Opcode.DIVIDE, "%": Opcode.MODULO}
+_DIVISIONS = (Opcode.DIVIDE, Opcode.MODULO, Opcode.CDIV)
 _FUNCTIONS = {"min": Opcode.MINIMUM, "max": Opcode.MAXIMUM, "cdiv": Opcode.CDIV}
 
 
@@ -173,7 +204,7 @@ class _Parser:
         self._sum()
         if self._word:
             raise self._error(f"unexpected `{self._word}` in a grid expression")
-        return Expression(self._text, tuple(self._steps))
+        return Expression(self._text, tuple(self._steps), self._where)
 
     @property
     def _word(self) -> str:
@@ -183,12 +214,15 @@ class _Parser:
     def _kind(self) -> str:
         return self._tokens[self._index].lastgroup or "" if self._index < len(self._tokens) else "end"
 
+    @property
+    def _offset(self) -> int:
+        at_end = self._index >= len(self._tokens)
+        return len(self._text) if at_end else self._tokens[self._index].end() - len(self._word)
+
     def _place(self) -> Place | None:
         if self._where is None:
             return None
-        at_end = self._index >= len(self._tokens)
-        offset = len(self._text) if at_end else self._tokens[self._index].end() - len(self._word)
-        return replace(self._where, column=self._where.column + offset, length=max(1, len(self._word)))
+        return replace(self._where, column=self._where.column + self._offset, length=max(1, len(self._word)))
 
     def _error(self, message: str, hint: str | None = None) -> SpecError:
         hint = hint or "a grid has integers, names, `+ - * // %`, parentheses, `min`, `max` and `cdiv`"
@@ -211,6 +245,12 @@ class _Parser:
             raise self._error("the grid expression is too long", f"it may have {MAXIMUM_STEPS} names and operators")
         self._steps.append(step)
 
+    def _emit_after(self, operand: Callable[[], None], opcode: Opcode) -> None:
+        """An operator behind its second operand, whose place it keeps."""
+        start = self._offset
+        operand()
+        self._emit(Step(opcode, span=(start, self._tokens[self._index - 1].end())))
+
     def _sum(self) -> None:
         self._chain(_SUMS, self._product)
 
@@ -221,8 +261,7 @@ class _Parser:
         operand()
         while self._word in operators:
             opcode = operators[self._take()]
-            operand()
-            self._emit(Step(opcode))
+            self._emit_after(operand, opcode)
 
     def _atom(self) -> None:
         if self._kind == "number":
@@ -246,7 +285,7 @@ class _Parser:
 
     def _number(self) -> None:
         if len(self._word.lstrip("0")) > len(str(LARGEST)) or int(self._word) > LARGEST:
-            raise self._error(f"`{self._word}` does not fit in 64 bits")
+            raise self._error(f"`{self._word}` does not fit in 64 bits", f"the largest is {LARGEST}")
         self._emit(Step(Opcode.CONSTANT, int(self._word)))
         self._take()
 
@@ -269,10 +308,8 @@ class _Parser:
         self._index += 2
         self._nested(self._sum)
         self._expect(",")
-        self._nested(self._sum)
-        self._emit(Step(_FUNCTIONS[name]))
+        self._emit_after(lambda: self._nested(self._sum), _FUNCTIONS[name])
         while name != "cdiv" and self._word == ",":
             self._take()
-            self._nested(self._sum)
-            self._emit(Step(_FUNCTIONS[name]))
+            self._emit_after(lambda: self._nested(self._sum), _FUNCTIONS[name])
         self._expect(")")

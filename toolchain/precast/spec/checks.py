@@ -1,21 +1,22 @@
 """Checks that need the whole kernel: every value is given, every name is used, the grid is computable.
 
-In: a kernel's table and the spec that was read from it. Out: problems, at their places.
+In: a kernel's table and the spec that was read from it. Out: the grid, and problems at their places.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from precast.errors import SpecError, nearest_hint
-from precast.grid import parse_grid
+from precast.grid import Expression, parse_grid
 from precast.spec.arguments import MAXIMUM_HINT_VARIANTS, hint_place, hint_variants
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import Constant, KernelSpec
 from precast.spec.options import ALL_OPTIONS
 from precast.spec.signature import Parameter, Signature
 from precast.spec.table import KernelTable
+from precast.spec.toml import Node
 from precast.target import Target
 
 
@@ -88,8 +89,9 @@ def check_hints(table: KernelTable, spec: KernelSpec) -> None:
         table.problems.add([SpecError(message, hint_place(spec.arguments), hint)])
 
 
-def check_grid(table: KernelTable, spec: KernelSpec) -> None:
-    """One to three expressions over integer arguments, axes and constexprs."""
+def read_grid(table: KernelTable, spec: KernelSpec) -> tuple[Expression, ...]:
+    """One to three expressions over integer arguments, axes and constexprs; `1` for each that is not written."""
+    found = []
     node = table.fields.get("grid")
     with table.problems.collect():
         if node is None:
@@ -100,12 +102,18 @@ def check_grid(table: KernelTable, spec: KernelSpec) -> None:
         known = {*integers, *spec.parameters, *table.sub_table("matrix")} - {"exclude"}
         for item in node.items():
             with table.problems.collect():
-                if isinstance(item.value, int) and not isinstance(item.value, bool) and item.value >= 0:
-                    continue
-                used = parse_grid(item.text(), known, item.inside).names
-                for name in used:
+                found.append(_read_dimension(item, known))
+                for name in found[-1].names:
                     if name not in integers and name in read_names(spec):
                         raise item.error(f"`{name}` is no integer: a grid is computed from integers")
+    return (*found, *(parse_grid("1", ()) for _ in range(3 - len(found))))
+
+
+def _read_dimension(item: Node, known: Collection[str]) -> Expression:
+    """One entry of `grid`: an expression's text, or an integer."""
+    if type(item.value) is int:
+        return parse_grid(str(item.value), (), item.place)
+    return parse_grid(item.text(), known, item.inside)
 
 
 def read_names(spec: KernelSpec) -> set[str]:

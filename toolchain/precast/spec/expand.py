@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from precast.errors import Place, SpecError
+from precast.grid import fold
 from precast.spec.arguments import hint_variants
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import (
@@ -38,7 +39,7 @@ def expand_kernel(spec: KernelSpec, targets: Iterable[Target], problems: Problem
     for target in targets:
         if any(map(target.matches, spec.only)):
             units.extend(_expand_on(spec, target, found))
-    problems.add({str(error): error for error in found.errors}.values())
+    problems.add({str(error): error for error in reversed(found.errors)}.values())  # with the first unit's hint
     if not units and not found.errors and any(target.matches(glob) for target in targets for glob in spec.only):
         problems.add([SpecError(f"`exclude` leaves no variant of kernel `{spec.name}`", spec.where)])
     return tuple(units)
@@ -53,8 +54,10 @@ def _expand_on(spec: KernelSpec, target: Target, problems: Problems) -> Iterator
         axes.update({axis.name: axis for axis in section.axes})
     for values in combinations(tuple(axes.values()), spec.configs):
         if not is_excluded(spec, values):
+            expansion = _Expansion(spec, target, dict(values), options)
+            problems.add(expansion.grid_errors(values))
             with problems.collect():
-                yield from _Expansion(spec, target, dict(values), options).units(values)
+                yield from expansion.units(values)
 
 
 def combinations(axes: tuple[Axis, ...], configs: tuple[Values, ...]) -> Iterator[Values]:
@@ -93,8 +96,21 @@ class _Expansion:
                     for name in self.spec.parameters
                 ),
                 self._unit_options(),
-                self.spec.grid,
+                tuple(expression.text for expression in self.spec.grid),
             )
+
+    def grid_errors(self, values: Values) -> Iterator[SpecError]:
+        """A grid that goes wrong whatever the arguments are is told here, and not by each launch."""
+        names = {name for expression in self.spec.grid for name in expression.names}
+        given = {name: self._constant(name) for name in self.spec.constexprs if name in names} | dict(self.values)
+        constants = {name: value for name, value in given.items() if isinstance(value, int)}
+        for expression in self.spec.grid:
+            try:
+                fold(expression, constants)
+            except SpecError as error:
+                depends = any(name in constants for name in expression.names)
+                hint = f"so it is in `{Variant(self.spec.name, values)}`" if depends else None
+                yield SpecError(error.message, error.where, hint)
 
     def _fill(self, text: str, where: Place | None) -> str:
         for name in AXIS_PLACE.findall(text):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from precast.errors import SpecError, nearest_hint
 from precast.spec.arguments import read_argument
-from precast.spec.checks import check_grid, check_hints, check_names, check_values
+from precast.spec.checks import check_hints, check_names, check_values, read_grid
 from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
 from precast.spec.model import ArgumentSpec, KernelSpec, Source
 from precast.spec.options import ALL_OPTIONS, check_options, read_only, read_options, read_sections
@@ -73,8 +73,9 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
         source, signature = around.sources.read(table.fields["source"], folder)
         spec = _read_spec(table, source, signature, around)
         _check(table, spec, signature, around)
+        grid = read_grid(table, spec)
         table.problems.raise_any()
-        return replace(spec, grid=_grid_texts(table))
+        return replace(spec, grid=grid)
     table.problems.raise_any()
     raise AssertionError("a kernel that is not read has a problem")
 
@@ -87,7 +88,7 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
     return KernelSpec(
         name=table.name,
         source=source,
-        grid=("1", "1", "1"),
+        grid=(),
         arguments=_read_arguments(table, source, signature),
         constexprs=constexprs,
         parameters=tuple(each.name for each in signature.parameters),
@@ -138,7 +139,6 @@ def _check(table: KernelTable, spec: KernelSpec, signature: Signature, around: S
     check_names(table, spec)
     check_values(table, spec, signature, targets)
     check_hints(table, spec)
-    check_grid(table, spec)
 
 
 def _check_cooperation(table: KernelTable, spec: KernelSpec, targets: list[Target]) -> None:
@@ -147,9 +147,3 @@ def _check_cooperation(table: KernelTable, spec: KernelSpec, targets: list[Targe
     if node is not None and node.value is True and targets:
         message = f"`{COOPERATIVE}`: {', '.join(map(str, targets))} runs a few programs at a time"
         table.problems.add([node.key_error(message, f'write `only = ["cuda:*", "hip:*"]` in [kernel.{spec.name}]')])
-
-
-def _grid_texts(table: KernelTable) -> tuple[str, str, str]:
-    texts = [str(item.value) for item in table.fields["grid"].items()]
-    first, second, third = (*texts, "1", "1")[:3]
-    return first, second, third

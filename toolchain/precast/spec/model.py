@@ -8,6 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from precast.errors import Place
+from precast.grid import Expression
 from precast.target import Target
 
 Constant = str | bool | int | float | None
@@ -68,7 +69,7 @@ class KernelSpec:
 
     name: str
     source: Source
-    grid: tuple[str, str, str]
+    grid: tuple[Expression, ...]  # three
     arguments: tuple[ArgumentSpec, ...]  # run-time arguments, in the source's order
     constexprs: tuple[str, ...]  # names, in the source's order
     parameters: tuple[str, ...]  # every parameter of the function, in the source's order
@@ -145,7 +146,7 @@ class Unit:
     source: Source
     arguments: tuple[Argument, ...]  # every parameter of the function, in the source's order
     options: Options
-    grid: tuple[str, str, str]
+    grid: tuple[str, ...]  # three expressions
 
     def __str__(self) -> str:
         return f"{self.variant}@{self.target}"
