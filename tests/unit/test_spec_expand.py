@@ -77,6 +77,16 @@ def test_a_section_can_take_back_what_its_target_cannot_have(tmp_path):
     assert {str(unit.target): dict(unit.options)["num_ctas"] for unit in found} == {"cuda:80": 1, "cuda:90": 2}
 
 
+def test_options_of_other_backends_are_passed_over(tmp_path):
+    settings = SETTINGS.replace('"cuda:80", "cuda:90", "hip:gfx942"', '"cpu:x86-64-v3"')
+    settings += "[tool.precast.defaults]\nnum_stages = 2\nenable_fp_fusion = false\n"
+    options = "[kernel.scale.options]\nnum_warps = 8\nwaves_per_eu = 2\ndebug = true\n"
+    every = '[kernel.scale.target."*"]\nmaxnreg = 64\n'
+    make_project(tmp_path, {"pyproject.toml": settings, "kernels/scale.toml": SPEC + options + every})
+    for planned in plan(tmp_path).units:
+        assert planned.unit.options == (("debug", True), ("enable_fp_fusion", False))
+
+
 def test_only_keeps_other_targets_out(tmp_path):
     spec = SPEC.replace("grid =", 'only = ["hip:*"]\ngrid =')
     assert {str(unit.target) for unit in units(tmp_path, spec, ("cuda:90", "hip:gfx942"))} == {"hip:gfx942"}

@@ -1,7 +1,8 @@
 """Options of a kernel for each target, checked at their places before anything is compiled.
 
 In: the nodes of `options`, `matrix`, `configs`, `target` sections and the project's defaults. Out: the sections as
-values, and errors: an unknown option, a value out of range, an option that a target cannot have.
+values, and errors: an unknown option, a value out of range, an option that a target cannot have. An option that only
+other backends have is no error where it is said for every target: specs are shared between projects.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from precast.spec.table import KernelTable
 from precast.spec.toml import Node
 from precast.target import ARCHITECTURES, OPTIONS, Backend, Target, find_option, option_fault
 
-ALL_OPTIONS = frozenset(rule.name for rules in OPTIONS.values() for rule in rules)
+RULES = {rule.name: rule for rules in OPTIONS.values() for rule in rules}
+ALL_OPTIONS = frozenset(RULES)
 EVERY_TARGET = tuple(Target(backend.value, arch) for backend in Backend for arch in ARCHITECTURES[backend])
 
 
@@ -81,13 +83,11 @@ def check_options(table: KernelTable, defaults: Mapping[str, Node], targets: Seq
     """Every option of the kernel against every target it is built for; `axes` are names that are no options."""
     matrix = {name: node for name, node in table.sub_table("matrix").items() if name in ALL_OPTIONS - axes}
     sections = [OptionNodes("*", defaults), OptionNodes("*", {**table.sub_table("options"), **matrix})]
-    table.problems.add(unknown_options(table.sub_table("options"), targets or EVERY_TARGET))
+    table.problems.add(unknown_options(table.sub_table("options"), "*"))
     for pattern, node in table.sub_table("target").items():
         table.problems.add(pattern_errors(pattern, node.key))
         options = {name: each for name, each in node.table().items() if name not in axes} if node.value else {}
-        selected = [target for target in targets or EVERY_TARGET if target.matches(pattern)]
-        selected = selected or [each for each in EVERY_TARGET if each.matches(pattern)]
-        table.problems.add(unknown_options(options, selected, axes))
+        table.problems.add(unknown_options(options, pattern, axes))
         sections.append(OptionNodes(pattern, options))
     table.problems.add(option_errors(sections, targets))
     configs = table.fields.get("configs")
@@ -98,15 +98,13 @@ def check_options(table: KernelTable, defaults: Mapping[str, Node], targets: Seq
 
 def check_defaults(defaults: Mapping[str, Node], targets: Sequence[Target]) -> Iterator[SpecError]:
     """The project's default options: known, and such that each target which has the option can have the value."""
-    yield from unknown_options(defaults, targets or EVERY_TARGET)
+    yield from unknown_options(defaults, "*")
     yield from option_errors([OptionNodes("*", defaults)], targets)
 
 
-def unknown_options(
-    options: Mapping[str, Node], targets: Sequence[Target], axes: Iterable[str] = ()
-) -> Iterator[SpecError]:
-    """An error for each option that none of `targets` has; one that only some have is for these."""
-    backends = {target.kind for target in targets}
+def unknown_options(options: Mapping[str, Node], pattern: str, axes: Iterable[str] = ()) -> Iterator[SpecError]:
+    """An error for each option that no target like `pattern` has; one that only some have is for these."""
+    backends = {target.kind for target in EVERY_TARGET if target.matches(pattern)}
     known = {rule.name for backend in backends for rule in OPTIONS[backend]}
     for name, node in options.items():
         if backends and name not in known:
@@ -120,9 +118,9 @@ def option_errors(sections: Sequence[OptionNodes], targets: Iterable[Target]) ->
     refused: dict[tuple[str, Place], tuple[Node, list[str]]] = {}
     for target in targets:
         for name, value in _effective(sections, target):
-            rule = find_option(target.kind, name)
-            own = rule.fault(value.value) if rule else None
-            fault = own or (option_fault(target, name, value.value) if rule else None)
+            own = RULES[name].fault(value.value) if name in RULES else None
+            has = find_option(target.kind, name) is not None
+            fault = own or (option_fault(target, name, value.value) if has else None)
             if fault:
                 message = f"option `{name}` = {format_constant(value.constant())} {fault}"
                 refused.setdefault((message, value.place), (value, []))[1].append("" if own else str(target))
