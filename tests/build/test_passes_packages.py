@@ -140,10 +140,10 @@ WRONG = {
         'use = "look"\noptions = { limt = 3 }', "pass `look` has no option `limt`", "did you mean `limit`?"
     ),
     "wrong type": (
-        'use = "look"\noptions = { limit = "3" }', "option `limit` of pass `look` is a int, not `3`", None
+        'use = "look"\noptions = { limit = "3" }', "option `limit` of pass `look` must be an integer, not `\"3\"`", None
     ),
     "truth is no number": (
-        'use = "look"\noptions = { limit = true }', "option `limit` of pass `look` is a int, not `True`", None
+        'use = "look"\noptions = { limit = true }', "option `limit` of pass `look` must be an integer, not `true`", None
     ),
     "wrong anchor": (
         'use = "look"\nat = "befor(x)"',
@@ -168,23 +168,23 @@ def test_whole_numbers_are_good_for_float_options(tree):
 
 
 FAULTY = {
-    "syntax": ("def broken(:\n", "plugins/mine.py", "SyntaxError: invalid syntax"),
-    "import": ("import absent_module\n", "plugins/mine.py", "ModuleNotFoundError: No module named 'absent_module'"),
+    "syntax": ("def broken(:\n", "6:12", "SyntaxError: invalid syntax"),
+    "import": ("import absent_module\n", "6:1", "ModuleNotFoundError: No module named 'absent_module'"),
     "option type": (
-        "@dataclass(frozen=True)\nclass P(Pass):\n    name = 'p'\n    sizes: tuple = ()\n", "",
+        "@dataclass(frozen=True)\nclass P(Pass):\n    name = 'p'\n    sizes: tuple = ()\n", "7:1",
         "option `sizes` of `P` has type <class 'tuple'>: an option is bool, int, float or str",
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text, file, message", FAULTY.values(), ids=FAULTY)
-def test_a_faulty_module_is_told_with_its_line(tree, text, file, message):
+@pytest.mark.parametrize("text, spot, message", FAULTY.values(), ids=FAULTY)
+def test_a_faulty_module_is_told_with_its_place(tree, text, spot, message):
     tree.plugin(text)
     tree.select("p")
     with pytest.raises(PluginError) as caught:
         tree.plan()
     assert caught.value.message == f"plugin module `plugins/mine.py`: {message}"
-    assert (caught.value.where.file if caught.value.where else "") == file
+    assert str(caught.value.where) == f"{tree.folder}/plugins/mine.py:{spot}"
 
 
 def test_a_module_that_ends_its_process_is_told(tree):

@@ -7,8 +7,11 @@ mend (exit 1); a `BugError`, like any other exception, is ours (exit 2).
 from __future__ import annotations
 
 import difflib
+import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePath
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,16 @@ class PlanFailed(BuildFailed):
 
 class BugError(Exception):
     """A fault of Precast's own: the message says which belief did not hold."""
+
+
+def relative_text(text: str, folder: PurePath | str) -> str:
+    """`text` with files named relative to the project's `folder`, or to where Python finds packages.
+
+    What Python says of an import holds absolute paths, which mean nothing in a log of another machine.
+    """
+    for place in (folder, *sorted(filter(os.path.isabs, sys.path), key=len, reverse=True)):
+        text = text.replace(f"{place}/", "")
+    return text
 
 
 def nearest_hint(name: str, known: Iterable[str], noun: str = "") -> str:

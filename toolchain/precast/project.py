@@ -17,7 +17,7 @@ from precast.errors import SpecError
 from precast.spec.model import CompileSettings, Options
 from precast.spec.options import check_defaults, pattern_errors
 from precast.spec.problems import Problems
-from precast.spec.selection import PassSelection
+from precast.spec.selection import PassPlaces, PassSelection
 from precast.spec.toml import Document, Node, read_document
 from precast.target import Backend, Target, cpu_level
 
@@ -231,7 +231,7 @@ class _Reader:
             options=_pass_options(fields.get("options")),
             at=fields["at"].text() if "at" in fields else "",
             enabled=fields["enabled"].boolean() if "enabled" in fields else True,
-            where=fields["use"].place,
+            places=_pass_places(fields),
         )
 
 
@@ -245,6 +245,15 @@ def _globs(node: Node | None) -> tuple[str, ...]:
 def _pass_options(node: Node | None) -> Options:
     values = {name: each.constant() for name, each in node.table().items()} if node else {}
     return tuple(sorted((name, value) for name, value in values.items() if value is not None))
+
+
+def _pass_places(fields: Mapping[str, Node]) -> PassPlaces:
+    options = fields["options"].table() if "options" in fields else {}
+    return PassPlaces(
+        use=fields["use"].place,
+        at=fields["at"].place if "at" in fields else None,
+        options={name: (node.key, node.place) for name, node in options.items()},
+    )
 
 
 def read_native_level() -> str | None:

@@ -19,16 +19,18 @@ import sys
 import traceback
 import typing
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from precast.codec import to_json
-from precast.errors import PrecastError
+from precast.errors import PassError, PrecastError, relative_text
 from precast.passes.anchors import parse_anchor
 from precast.passes.definitions import HookFile, NativePass, Override, Replace, plugin_name
 from precast.passes.digest import digest_files, find_module_file, reach_files
 from precast.passes.loading import find_definitions, load_module
+from precast.passes.places import find_anchor, find_definition
 from precast.passes.probes import Fault, OptionSchema, PluginRecord, Probe, SeenFile
 from precast.passes.resources import name_resource, resolve_resource
 
@@ -46,17 +48,20 @@ def probe_module(origin: str, project: Path, owner: str = "") -> Probe:
         definitions = find_definitions(module)
     except Exception as error:  # the author's code may raise anything
         faults: tuple[Fault, ...] = (_fault_of(error, files, project),)
-        return Probe(origin, owner, (), faults, _see(files, project))
+        return Probe(origin, owner, "", (), faults, _see(files, project))
     plugins, problems = [], []
     seen = set(files)
+    file = name_resource(Path(module.__file__ or origin), project)
     for definition in definitions:
+        spot = find_definition(module, definition)
         try:
-            record = describe(definition, files, project)
+            record = replace(describe(definition, files, project), spot=spot)
             plugins.append(record)
             seen.update(record.files)
         except PrecastError as error:
-            problems.append(Fault(error.message, origin))
-    return Probe(origin, owner, tuple(plugins), tuple(problems), _see(tuple(sorted(seen)), project))
+            line, column = find_anchor(module, definition) if isinstance(error, PassError) else spot
+            problems.append(Fault(error.message, file, line, column, error.hint))
+    return Probe(origin, owner, file, tuple(plugins), tuple(problems), _see(tuple(sorted(seen)), project))
 
 
 def module_files(origin: str, project: Path) -> tuple[str, ...]:
@@ -227,8 +232,10 @@ def _let_compilers_be_missing() -> None:
 def _fault_of(error: Exception, files: tuple[str, ...], project: Path) -> Fault:
     """The error with the innermost line of the module's own files."""
     if isinstance(error, SyntaxError) and error.filename:
-        return Fault(f"SyntaxError: {error.msg}", name_resource(Path(error.filename), project), error.lineno or 0)
+        file = name_resource(Path(error.filename), project)
+        return Fault(f"SyntaxError: {error.msg}", file, error.lineno or 0, max(error.offset or 1, 1))
     message = f"{type(error).__name__}: {error}" if not isinstance(error, PrecastError) else error.message
+    message = relative_text(message, project)
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         file = name_resource(Path(frame.filename), project)
         if file in files:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from precast.spec.model import Options
 
-FORMAT = 2  # raised whenever a probe's JSON changes: older ones are made anew
+FORMAT = 3  # raised whenever a probe's JSON changes: older ones are made anew
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class PluginRecord:
     files: tuple[str, ...]  # that decide what it does, as `resources` names them
     digest: str
     library: str = ""
+    spot: tuple[int, int] = (0, 0)  # line and column of its definition in its module; zeros: not found
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,8 @@ class Fault:
     message: str
     file: str
     line: int = 0
+    column: int = 1
+    hint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,10 +60,11 @@ class SeenFile:
 
 @dataclass(frozen=True)
 class Probe:
-    """All that is known of one plugin module. `owner` is how messages name it."""
+    """All that is known of one plugin module. `owner` is how messages name it, `file` is its own file."""
 
     origin: str
     owner: str
+    file: str = ""
     plugins: tuple[PluginRecord, ...] = ()
     faults: tuple[Fault, ...] = ()
     files: tuple[SeenFile, ...] = ()

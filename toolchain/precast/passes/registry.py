@@ -17,17 +17,21 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from precast.codec import from_json
-from precast.errors import PassError, Place, PluginError, PrecastError, nearest_hint
+from precast.errors import PassError, Place, PluginError, nearest_hint
 from precast.passes.anchors import parse_anchor
 from precast.passes.digest import digest_files
-from precast.passes.probes import FORMAT, OptionSchema, PluginRecord, Probe, defaults_of
+from precast.passes.options import check_options
+from precast.passes.probes import FORMAT, PluginRecord, Probe
 from precast.passes.selection import PassUse
-from precast.spec.model import Options, Unit
+from precast.spec.model import Unit
+from precast.spec.problems import Problems
 from precast.spec.selection import PassSelection
 
 ENTRY_POINTS = "precast.passes"
 FOLDER = "plugins"
 PROBE_TIME_LIMIT_S = 120.0
+
+SelectedUse = tuple[PassSelection, PassUse]
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ def read_probes(project: Path, build: Path) -> tuple[Probe, ...]:
     origins = find_origins(project)
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         probes = tuple(pool.map(lambda origin: read_probe(origin, project, build), origins))
-    check_probes(probes)
+    problems = Problems()
+    problems.add(probe_errors(probes, project))
+    problems.raise_any()
     return probes
 
 
@@ -107,32 +113,52 @@ def run_probe(origin: Origin, project: Path, file: Path) -> Probe:
     return from_json(file.read_bytes(), Probe)
 
 
-def check_probes(probes: Iterable[Probe]) -> None:
-    """`PluginError` for the first fault, or for a name that two plugins share, which names both owners."""
-    owners: dict[str, str] = {}
+def probe_errors(probes: Iterable[Probe], project: Path) -> Iterator[PluginError]:
+    """An error for each fault, and for each name that two plugins share, which names both owners."""
+    owners: dict[str, tuple[Probe, PluginRecord]] = {}
     for probe in probes:
         for fault in probe.faults:
-            where = Place(fault.file, fault.line) if fault.line else None
-            raise PluginError(f"plugin module `{probe.owner}`: {fault.message}", where=where)
+            where = Place(_show(fault.file, project), fault.line, fault.column) if fault.line else None
+            yield PluginError(f"plugin module `{probe.owner}`: {fault.message}", where, fault.hint)
         for plugin in probe.plugins:
-            if plugin.name in owners:
-                raise PluginError(
-                    f"two plugins are named `{plugin.name}`: one in {owners[plugin.name]}, one in {probe.owner}",
-                    hint="rename one of them, or uninstall its package",
-                )
-            owners[plugin.name] = probe.owner
+            first, other = owners.setdefault(plugin.name, (probe, plugin))
+            if other is not plugin:
+                message = f"two plugins are named `{plugin.name}`: one in {first.owner}, one in {probe.owner}"
+                there = place_of(first, other, project)
+                hint = "rename one of them, or uninstall its package"
+                yield PluginError(message, place_of(probe, plugin, project), f"the other: {there}; {hint}")
 
 
-def select_passes(selections: Sequence[PassSelection], probes: Sequence[Probe], unit: Unit) -> tuple[PassUse, ...]:
-    """The passes of `unit`, in the order of `selections`. `PassError` at the selection's place when one is wrong."""
+def place_of(probe: Probe, plugin: PluginRecord, project: Path) -> Place | None:
+    """Where a plugin is defined; None when that was not found."""
+    line, column = plugin.spot
+    return Place(_show(probe.file, project), line, column) if line else None
+
+
+def _show(file: str, project: Path) -> str:
+    """A probe's file as the user reaches it; one of an installed package by its package."""
+    return file if ":" in file else str(project / file)
+
+
+def find_uses(
+    selections: Iterable[PassSelection], probes: Sequence[Probe], problems: Problems
+) -> tuple[SelectedUse, ...]:
+    """Each selection with the pass that it names; what is wrong with one goes to `problems`, at its place."""
     known = {plugin.name: (probe, plugin) for probe in probes for plugin in probe.plugins}
-    uses: list[PassUse] = []
+    found = []
     for selection in selections:
-        if selection.use not in known:
-            hint = nearest_hint(selection.use, known, "plugins")
-            raise PassError(f"there is no pass `{selection.use}`", where=selection.where, hint=hint)
-        probe, plugin = known[selection.use]
-        use = make_use(selection, probe, plugin)
+        with problems.collect():
+            if selection.use not in known:
+                hint = nearest_hint(selection.use, known, "plugins")
+                raise PassError(f"there is no pass `{selection.use}`", where=selection.where, hint=hint)
+            found.append((selection, make_use(selection, *known[selection.use])))
+    return tuple(found)
+
+
+def select_passes(selected: Iterable[SelectedUse], unit: Unit) -> tuple[PassUse, ...]:
+    """The passes of `unit`, in the order of the selections. `PassError` when one cannot be the unit's."""
+    uses: list[PassUse] = []
+    for selection, use in selected:
         if selection.enabled and matches(selection, unit):
             _check_stage(use, selection, unit, uses)
             uses.append(use)
@@ -172,11 +198,11 @@ def _check_stage(use: PassUse, selection: PassSelection, unit: Unit, before: lis
 
 def make_use(selection: PassSelection, probe: Probe, plugin: PluginRecord) -> PassUse:
     """The pass as selected, with its options checked and its defaults filled in."""
+    options = check_options(plugin, dict(selection.options), selection.places)
     try:
         anchor = parse_anchor(selection.at or plugin.anchor)
-        options = check_options(plugin, dict(selection.options))
-    except PrecastError as error:
-        raise PassError(error.message, where=selection.where, hint=error.hint) from None
+    except PassError as error:
+        raise PassError(error.message, selection.places.at, error.hint) from None
     return PassUse(
         plugin.name,
         plugin.kind,
@@ -188,31 +214,3 @@ def make_use(selection: PassSelection, probe: Probe, plugin: PluginRecord) -> Pa
         plugin.files,
         plugin.library,
     )
-
-
-def check_options(plugin: PluginRecord, given: dict[str, str | int | float | bool]) -> Options:
-    """Defaults and given options of a plugin, sorted; `PassError` for an unknown, missing or wrongly typed one."""
-    schema = {each.name: each for each in plugin.options}
-    for name, value in given.items():
-        if name not in schema:
-            hint = nearest_hint(name, schema, "options")
-            raise PassError(f"pass `{plugin.name}` has no option `{name}`", hint=hint)
-        if not fits(value, schema[name]):
-            kind = schema[name].type
-            raise PassError(f"option `{name}` of pass `{plugin.name}` is a {kind}, not `{value}`")
-    merged = {**dict(defaults_of(plugin)), **given}
-    for each in plugin.options:
-        if each.name not in merged:
-            raise PassError(f"pass `{plugin.name}` needs the option `{each.name}` ({each.type})")
-        if each.type == "float":
-            merged[each.name] = float(merged[each.name])
-    return tuple(sorted(merged.items()))
-
-
-def fits(value: str | int | float | bool, option: OptionSchema) -> bool:
-    """Whether a value from TOML or a command line is of the option's type; whole numbers are floats too."""
-    if isinstance(value, bool):
-        return option.type == "bool"
-    if isinstance(value, int):
-        return option.type in ("int", "float")
-    return option.type == ("float" if isinstance(value, float) else "str")

@@ -19,8 +19,7 @@ from pathlib import Path
 from precast.digest import FileDigests
 from precast.errors import PlanError, PrecastError, SpecError, nearest_hint
 from precast.job import Job
-from precast.passes.probes import Probe
-from precast.passes.registry import matches, read_probes, select_passes, warn_of_costs
+from precast.passes.registry import SelectedUse, find_uses, matches, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
 from precast.plan.key import Entries, Ingredients, describe_settings, make_ingredients
 from precast.plan.tools import ToolReader, Tools, merge_tools
@@ -196,17 +195,18 @@ class _Planner:
     def _plan_units(self, units: Sequence[Unit]) -> Iterator[PlannedUnit]:
         folder = self._project.folder
         probes = read_probes(folder, folder / BUILD) if self._project.passes else ()
+        passes = find_uses(self._project.passes, probes, self._problems)
         settings = describe_settings(self._project.settings)
         failures: dict[str, PrecastError] = {}
         for unit in units:
             try:
-                yield self._plan_unit(unit, probes, settings)
+                yield self._plan_unit(unit, passes, settings)
             except PrecastError as error:  # the same for every unit that a selection matches: told once
                 failures.setdefault(str(error), error)
         self._problems.add(failures.values())
 
-    def _plan_unit(self, unit: Unit, probes: tuple[Probe, ...], settings: Entries) -> PlannedUnit:
-        passes = select_passes(self._project.passes, probes, unit)
+    def _plan_unit(self, unit: Unit, selected: Sequence[SelectedUse], settings: Entries) -> PlannedUnit:
+        passes = select_passes(selected, unit)
         sources = self._files_of(unit.source)
         python_pass = any(use.kind == "python" for use in passes)
         tools = self._tools.tools(unit.target, self._project.settings, python_pass=python_pass)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from precast.errors import Place
@@ -9,8 +10,17 @@ from precast.spec.model import Options
 
 
 @dataclass(frozen=True)
+class PassPlaces:
+    """Where a selection stands: the value of `use`, that of `at`, and key and value of each option."""
+
+    use: Place | None = None
+    at: Place | None = None
+    options: Mapping[str, tuple[Place, Place]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class PassSelection:
-    """Which units get a pass, and with what. `select_passes` checks `use`, `at` and `options` against the plugin.
+    """Which units get a pass, and with what. `find_uses` checks `use`, `at` and `options` against the plugin.
 
     `kernels` are globs on a kernel's name, `variants` on what stands between `:` and `@` of a unit's text,
     `targets` on a target's; a unit must match one of each. An empty `at` means the plugin's own anchor.
@@ -23,4 +33,8 @@ class PassSelection:
     options: Options = ()
     at: str = ""
     enabled: bool = True
-    where: Place | None = field(default=None, compare=False)
+    places: PassPlaces = field(default_factory=PassPlaces, compare=False, repr=False)
+
+    @property
+    def where(self) -> Place | None:
+        return self.places.use

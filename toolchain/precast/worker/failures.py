@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from precast.engines import StageFailure
-from precast.errors import BugError, CompileError, Place, PrecastError, ToolError
+from precast.errors import BugError, CompileError, Place, PrecastError, ToolError, relative_text
 from precast.job import Job
 
 
@@ -55,7 +55,7 @@ def make_error(job: Job, stage: str, pass_name: str, failure: Failure, reproduce
     if failure.kind == "tool":
         return ToolError(failure.message, failure.where, failure.hint)
     return CompileError(
-        failure.message,
+        relative_text(failure.message, job.project),
         failure.where,
         failure.hint,
         unit=str(job.unit),

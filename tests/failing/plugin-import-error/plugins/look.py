@@ -1,0 +1,7 @@
+from _table import TABEL
+
+from precast.passes import Pass
+
+
+class Look(Pass):
+    name, stage = TABEL["look"], "ttir"

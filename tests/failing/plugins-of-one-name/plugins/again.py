@@ -1,0 +1,3 @@
+from precast.passes import BuiltinPass
+
+again = BuiltinPass("common.cse", alias="look")
