@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from precast.errors import BuildFailed, CompileError, Place, PrecastError
+from precast.errors import BuildFailed, CompileError, Place, PrecastError, order_of
 
 UNITS_SHOWN = 4
 
@@ -24,18 +24,19 @@ def format_error(error: PrecastError) -> str:
 
 
 def format_failures(failures: Iterable[PrecastError]) -> str:
-    """All failures of a build; those that say the same thing at the same place stand once, with their units."""
+    """All failures of a build, by place, whatever order they came in; those that say the same thing at the same place
+    stand once, with their units."""
     groups: dict[tuple[str, str, str], list[PrecastError]] = defaultdict(list)
     for failure in failures:
         groups[(type(failure).__name__, str(failure.where), failure.message)].append(failure)
-    return "\n\n".join(format_group(group) for group in groups.values())
+    return "\n\n".join(format_group(group) for group in sorted(groups.values(), key=lambda group: order_of(group[0])))
 
 
 def format_group(group: list[PrecastError]) -> str:
     first = group[0]
     if len(group) == 1 or not isinstance(first, CompileError):
         return format_error(first)
-    units = [error.unit for error in group if isinstance(error, CompileError)]
+    units = sorted(error.unit for error in group if isinstance(error, CompileError))
     lines = [f"{first.where}: error: {first.message}" if first.where else f"error: {first.message}"]
     lines += quote_place(first.where)
     lines += describe_unit(first, units)

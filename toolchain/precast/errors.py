@@ -40,6 +40,11 @@ class PrecastError(Exception):
         return f"{self.where}: {self.message}" if self.where else self.message
 
 
+def order_of(error: PrecastError) -> tuple[str, int, int]:
+    """Sorts errors by place; those without one come first."""
+    return (error.where.file, error.where.line, error.where.column) if error.where else ("", 0, 0)
+
+
 class SpecError(PrecastError):
     """A spec, project setting or command line says something that is not so."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from precast.errors import PlanFailed, PrecastError
+from precast.errors import PlanFailed, PrecastError, order_of
 
 
 class Problems:
@@ -32,8 +32,4 @@ class Problems:
         if len(self.errors) == 1:
             raise self.errors[0]
         if self.errors:
-            raise PlanFailed(tuple(sorted(self.errors, key=_order)))
-
-
-def _order(error: PrecastError) -> tuple[str, int, int]:
-    return (error.where.file, error.where.line, error.where.column) if error.where else ("", 0, 0)
+            raise PlanFailed(tuple(sorted(self.errors, key=order_of)))
