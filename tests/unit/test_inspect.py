@@ -1,8 +1,11 @@
 """`precast inspect` on folders of built units: what it finds, and what it says when there is nothing."""
 
+import io
+
 import pytest
 
 from precast.artifact import Facts, StageFile, UnitResult
+from precast.cli.inspect import print_table
 from precast.codec import to_json
 from precast.errors import SpecError
 from precast.report.inspect import find_units, read_built_units, read_stage
@@ -46,3 +49,17 @@ def test_a_stage_and_one_that_is_not_there(built):
     with pytest.raises(SpecError) as caught:
         read_stage(unit, "ttgr")
     assert caught.value.message == "softmax:BLOCK=1024@cuda:90 has no stage `ttgr`"
+
+
+LONG = f'rotary:layout="[red]",{",".join(f"AXIS_{number}=1024" for number in range(12))}@cuda:90'
+
+
+def test_each_unit_is_one_line_where_no_terminal_reads(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    write_unit(tmp_path, LONG, {"ttir": b"module {}"})
+    stream = io.StringIO()
+    print_table(find_units(read_built_units(tmp_path), LONG), stream)
+    assert [line.split() for line in stream.getvalue().splitlines()] == [
+        ["unit", "code", "registers", "spills", "shared", "warps"],
+        [LONG, "0", "–", "–", "0", "1"],
+    ]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from precast.codec import to_json
 from precast.errors import SpecError
 from precast.report.inspect import BuiltUnit, find_units, read_built_units, read_stage
 
+UNFOLDED = 1_000_000  # columns
 HELP = "show what is known of built units, or a stage's text of one"
 
 
@@ -34,8 +37,13 @@ def run(arguments: argparse.Namespace) -> int:
         for unit in found:
             print(to_json(unit.result))
         return 0
-    Console().print(make_table(found))
+    print_table(found, sys.stdout)
     return 0
+
+
+def print_table(found: tuple[BuiltUnit, ...], stream: TextIO) -> None:
+    """The table; names fold at a terminal's edge alone, so that each unit is one line of a pipe or file."""
+    Console(file=stream, width=None if stream.isatty() else UNFOLDED).print(make_table(found))
 
 
 def print_stage(found: tuple[BuiltUnit, ...], stage: str) -> int:
@@ -53,5 +61,5 @@ def make_table(found: tuple[BuiltUnit, ...]) -> Table:
     for unit in found:
         facts = unit.result.facts
         cells = (facts.code_bytes, facts.registers, facts.spill_bytes, facts.shared_bytes, facts.num_warps)
-        table.add_row(unit.result.unit, *("–" if cell is None else str(cell) for cell in cells))
+        table.add_row(Text(unit.result.unit), *("–" if cell is None else str(cell) for cell in cells))
     return table

@@ -46,7 +46,7 @@ def find_units(built: Sequence[BuiltUnit], pattern: str) -> tuple[BuiltUnit, ...
 
 def matches(unit: BuiltUnit, pattern: str) -> bool:
     text = unit.result.unit
-    return any(fnmatchcase(name, pattern) for name in (text, text.rpartition("@")[0], unit.kernel))
+    return any(name == pattern or fnmatchcase(name, pattern) for name in (text, text.rpartition("@")[0], unit.kernel))
 
 
 def read_stage(unit: BuiltUnit, stage: str) -> bytes:
