@@ -14,7 +14,9 @@ from plugin_tree import PluginTree
 
 from precast.artifact import UnitResult
 from precast.codec import from_json
-from precast.errors import PluginError, PrecastError
+from precast.errors import PassError, PluginError, PrecastError
+from precast.plan import plan_project
+from precast.project import read_project
 
 EXAMPLE = Path(__file__).parents[1] / "example_plugin"
 
@@ -158,6 +160,22 @@ def test_a_wrong_selection_is_told_at_its_place(tree, lines, message, hint):
     error = select_wrongly(tree, lines)
     assert (error.message, error.hint) == (message, hint)
     assert str(error.where).partition(":")[0].endswith("pyproject.toml")
+
+
+def test_a_pass_that_some_units_cannot_have_fails_these_alone(tmp_path):
+    tree = PluginTree(tmp_path / "project")
+    tree.write("plugins/counting.py", "COUNT = 1\n")
+    tree.plugin(PASS.replace('"ttir"', '"ttgir"'))
+    tree.select('use = "look"\nkernels = "scale"')
+    message = "pass `look` stands in stage `ttgir`, which `scale` does not have on cpu:x86-64-v3"
+    with pytest.raises(PassError) as caught:
+        tree.plan()
+    assert caught.value.message == message
+    plan = plan_project(read_project(tree.folder), keep_going=True)
+    assert [(part.name, part.error.message) for part in plan.failed] == [
+        ("scale:dtype=fp32,BLOCK=128@cpu:x86-64-v3", message)
+    ]
+    assert len(plan.units) == 5
 
 
 def test_whole_numbers_are_good_for_float_options(tree):

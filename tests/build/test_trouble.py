@@ -108,6 +108,32 @@ def test_wrong_spec_stops_both_commands_before_anything_is_built(make):
     assert not (tree.folder / "build/units").exists()
 
 
+WRONG_PARTS = {
+    "source": ("kernels/k1.py", "import triton\n", "import triton +\n", "k1:*", "  units: k1:*"),
+    "table": ("kernels/k1.toml", "BLOCK", "BLOK", "k1:*", "  units: k1:*"),
+    "file": ("kernels/k1.toml", "[kernel.k1]", "[kernel.k1", "kernels/k1.toml", "error: not valid TOML"),
+}
+
+
+@pytest.mark.parametrize("file, old, new, step, told", WRONG_PARTS.values(), ids=WRONG_PARTS)
+def test_kernel_that_cannot_be_planned_fails_alone(make, file, old, new, step, told):
+    tree = make()
+    before = tree.build()
+    tree.edit("kernels/k2.toml", "BLOCK = [128]", "BLOCK = [256]")
+    tree.edit(file, old, new)
+    build = tree.build("-k", "-j1")
+    assert build.code == 1 and told in build.err and "Traceback" not in build.err
+    assert build.summary == {"event": "summary", "built": 1, "reused": 1, "failed": 1, "units": 3, "release": ""}
+    assert [event["step"] for event in build.events if event["event"] == "failed"] == [step]
+    assert build.compiled == ["k2:dtype=fp32,BLOCK=256@cuda:90"]
+    assert find_faults(before.release) == []
+    scons = tree.scons("-k")
+    assert scons.code == 2 and scons.summary["reused"] == 2 and told in scons.err and "Traceback" not in scons.err
+    assert tree.build().code == 1 and tree.build("-k", "--kernel", "k0").code == int(step.endswith(".toml"))
+    tree.edit(file, new, old)
+    assert [unit for unit in tree.build().steps if "@" in unit] == []
+
+
 @pytest.mark.parametrize(
     ("script", "told"),
     [

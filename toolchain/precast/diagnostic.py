@@ -50,7 +50,8 @@ def describe_unit(error: CompileError, units: list[str]) -> list[str]:
     shown = ", ".join(units[:UNITS_SHOWN])
     if len(units) > UNITS_SHOWN:
         shown += f" and {len(units) - UNITS_SHOWN} more"
-    lines = [f"  unit:  {shown}" if len(units) == 1 else f"  units: {shown}"]
+    single = len(units) == 1 and not units[0].endswith(":*")
+    lines = [f"  unit:  {shown}" if single else f"  units: {shown}"]
     if error.stage:
         lines.append(f"  stage: {error.stage}")
     if error.pass_name:

@@ -56,6 +56,8 @@ class PlanError(PrecastError):
 class PassError(PrecastError):
     """A pass or anchor does not exist, a pass refused its input, or its output is not valid IR."""
 
+    pass_name = ""  # of the pass to blame, where that is known
+
 
 class PluginError(PrecastError):
     """A pass plugin cannot be loaded."""

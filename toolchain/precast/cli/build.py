@@ -30,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
         kernels=tuple(arguments.kernel or ("*",)),
         targets=tuple(arguments.target or ("*",)),
         jobs=arguments.jobs if arguments.jobs > 0 else default_worker_count(),
+        keep_going=arguments.keep_going,
     )
     reporter = choose_reporter(sys.stdout, "json" if arguments.json else "")
-    build(arguments.project, request, reporter, keep_going=arguments.keep_going)
+    build(arguments.project, request, reporter)
     return 0

@@ -19,14 +19,14 @@ from precast.store import telling_disk_faults
 from precast.worker.executor import Executor
 
 
-def build(folder: Path, request: Request, reporter: Reporter, *, keep_going: bool = False) -> Summary:
+def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
     """Builds the project in `folder`, or finds that nothing moved. Imports SCons only in the first case."""
     project = read_project(folder)
     with locked(project.folder / BUILD):
         session = Session(project, request, reporter, _start_pool)
         try:
             if session.build_script_moved() or session.stale:
-                _run_graph(session, keep_going)
+                _run_graph(session)
             if session.interrupted:
                 raise KeyboardInterrupt
             summary = session.finish()
@@ -43,13 +43,13 @@ def _start_pool(jobs: int) -> Executor:
     return WorkerPool(jobs)
 
 
-def _run_graph(session: Session, keep_going: bool) -> None:
+def _run_graph(session: Session) -> None:
     """Has SCons build the release; what SCons and the C compiler print goes to standard error."""
     from precast.graph import scons_surface
 
     scons_surface.install_session(session)
     arguments = ["-Q", "-s", f"-j{session.request.jobs}", "-C", str(session.folder)]
-    arguments += ["-k"] if keep_going else []
+    arguments += ["-k"] if session.request.keep_going else []
     if not (session.folder / SCONSTRUCT).exists():
         arguments += ["-f", str(Path(__file__).parent / "toolpath" / "default_sconstruct.py")]
     with contextlib.redirect_stdout(sys.stderr), telling_disk_faults(session.folder / BUILD):

@@ -17,7 +17,17 @@ from precast.codec import from_json
 from precast.errors import PrecastError
 from precast.graph.collect import collect_leftovers
 from precast.graph.session import Session
-from precast.graph.steps import GENERATED, LAUNCHERS, ImagesStep, ProbeStep, Step, UnitStep, facts_path, image_path
+from precast.graph.steps import (
+    GENERATED,
+    LAUNCHERS,
+    FailedStep,
+    ImagesStep,
+    ProbeStep,
+    Step,
+    UnitStep,
+    facts_path,
+    image_path,
+)
 from precast.launch.formats import write_pack
 from precast.passes.registry import run_probe
 from precast.plan import PlannedUnit
@@ -33,6 +43,11 @@ def make_probe(session: Session, step: ProbeStep) -> None:
     """Has a child process describe one plugin module."""
     run_probe(step.origin, session.folder, session.folder / step.outputs[0])
     session.record(step, {}, step.outputs)
+
+
+def make_failed(step: FailedStep) -> None:
+    """Fails, with what the plan found wrong."""
+    raise step.error
 
 
 def make_unit(session: Session, step: UnitStep) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from precast.errors import PrecastError
+from precast.errors import BuildFailed, CompileError, PrecastError
 from precast.graph.index import Index, StepRecord
 from precast.graph.reporting import Reporter, Summary
 from precast.graph.steps import BUILD, GENERATED, INDEX_FILE, SCONSTRUCT, Step, Steps, UnitStep, plan_steps
@@ -29,11 +29,12 @@ from precast.worker.executor import Executor
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked to build: globs of kernels and targets, and how many jobs at once."""
+    """What the user asked to build: globs of kernels and targets, how many jobs at once, and to go on after errors."""
 
     kernels: tuple[str, ...] = ("*",)
     targets: tuple[str, ...] = ("*",)
     jobs: int = 1
+    keep_going: bool = False
 
     @property
     def everything(self) -> bool:
@@ -75,7 +76,10 @@ class Session:
         before = Path.cwd()
         os.chdir(self._origin)
         try:
-            plan = plan_project(self.project, kernels=self.request.kernels, targets=self.request.targets)
+            request = self.request
+            plan = plan_project(
+                self.project, kernels=request.kernels, targets=request.targets, keep_going=request.keep_going
+            )
         finally:
             os.chdir(before)
         return replace(plan, project=replace(plan.project, folder=self.folder))
@@ -86,7 +90,7 @@ class Session:
         units = self.plan.units
         probes = [(origin, self._files_of(origin)) for origin in find_origins(self.folder)]
         toolchain = digest_toolchain(self.index.digest)
-        steps = plan_steps(self.project.name, self.project.version, units, probes, toolchain)
+        steps = plan_steps(self.project.name, self.project.version, units, probes, toolchain, self.plan.failed)
         for probe in steps.probes:
             if not self.is_fresh(probe):
                 self.record(probe, {}, probe.outputs)
@@ -187,10 +191,12 @@ class Session:
             self._outcomes[step.name] = outcome
 
     def fail(self, name: str, error: PrecastError) -> None:
-        """Reports a failed step."""
+        """Reports a failed step. What a pass is to blame for stands where the pass does, if no line is known."""
+        if isinstance(error, CompileError) and error.where is None:
+            error.where = self.plan.pass_places.get(error.pass_name)
         with self._lock:
             self._outcomes[name] = "failed"
-            self.failures.append(error)
+            self.failures += error.failures if isinstance(error, BuildFailed) else [error]
             self._reporter.failed(name, error)
 
     def interrupt(self) -> None:
@@ -202,7 +208,7 @@ class Session:
 
     def finish(self) -> Summary:
         """Reports and returns the summary."""
-        names = [step.name for step in self.steps.units]
+        names = [step.name for step in (*self.steps.units, *self.steps.failed)]
         outcomes = [self._outcomes.get(name, "") for name in names]
         untouched = sum(1 for step in self.steps.units if step.name not in self._outcomes and self.is_fresh(step))
         summary = Summary(

@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from precast.errors import PrecastError
 from precast.launch.formats.interface import describe_interface, interface_digest
 from precast.launch.formats.values import LAUNCH_ABI, SCHEMA, ReleaseInterface
 from precast.passes.registry import Origin
-from precast.plan import PlannedUnit
+from precast.plan import FailedPart, PlannedUnit
 from precast.target import Backend, Target
 
 # The build folder, relative to the project.
@@ -72,6 +73,13 @@ class UnitStep(Step):
 
 
 @dataclass(frozen=True)
+class FailedStep(Step):
+    """Stands for what could not be planned, and fails; so nothing is made of the rest but its units."""
+
+    error: PrecastError
+
+
+@dataclass(frozen=True)
 class ImagesStep(Step):
     """Puts the images of several units into one file: a pack, or a CPU shared object."""
 
@@ -92,10 +100,13 @@ class Steps:
     library: Step
     release: Step
     interface: ReleaseInterface
+    failed: tuple[FailedStep, ...] = ()
 
     @cached_property
     def all(self) -> tuple[Step, ...]:
-        """Every step, each after those that feed it."""
+        """Every step, each after those that feed it. Without failed parts, that is all that makes a release."""
+        if self.failed:
+            return (*self.probes, *self.units, *self.failed)
         last = (self.launchers, self.library, self.release)
         return (*self.probes, *self.units, *self.packs, *self.cpu_libraries, *last)
 
@@ -115,11 +126,12 @@ def plan_steps(
     units: Sequence[PlannedUnit],
     probes: Sequence[tuple[Origin, tuple[str, ...]]],
     toolchain: str,
+    failed: Sequence[FailedPart] = (),
 ) -> Steps:
     """The steps that turn `units` into a release of the project `name`, `version`.
 
     `probes` are the plugin modules with the files that decide what each says; `toolchain` is the digest of the code
-    that makes packs, launchers and releases.
+    that makes packs, launchers and releases; `failed` is what the plan had to leave out.
     """
     interface = describe_interface(name, [each.unit for each in units])
     packs = tuple(_plan_pack(*group, members) for group, members in _group_for_packs(units).items())
@@ -146,6 +158,7 @@ def plan_steps(
         library,
         release,
         interface,
+        tuple(_plan_failed(number, part) for number, part in enumerate(failed)),
     )
 
 
@@ -155,6 +168,10 @@ def _plan_probe(origin: Origin, files: tuple[str, ...]) -> ProbeStep:
 
 def _plan_unit(planned: PlannedUnit) -> UnitStep:
     return UnitStep(str(planned.unit), planned.key, (), planned.outputs, planned)
+
+
+def _plan_failed(number: int, part: FailedPart) -> FailedStep:
+    return FailedStep(part.name, "", (), (f"{BUILD}/failed-{number}",), part.error)
 
 
 def _group_for_packs(units: Sequence[PlannedUnit]) -> dict[tuple[Target, str], list[PlannedUnit]]:

@@ -95,6 +95,7 @@ def _open_session(env: Any) -> Session:
         kernels=tuple(options.get("kernel", "*").split(",")),
         targets=tuple(options.get("target", "*").split(",")),
         jobs=env.GetOption("num_jobs"),
+        keep_going=bool(env.GetOption("keep_going")),
     )
     reporter = choose_reporter(sys.stdout, options.get("progress", ""))
     session = Session(read_project(Path()), request, reporter, WorkerPool, aloud=True)
@@ -113,6 +114,8 @@ def declare_graph(env: Any, session: Session) -> Any:
         _declare(env, probe, partial(making.make_probe, session, probe))
     for unit in session.declared_units:
         _declare_unit(env, session, unit)
+    if steps.failed:
+        return _declare_failed(env, session)
     for pack in steps.packs:
         _declare(env, pack, partial(making.make_pack, session, pack))
     for library in steps.cpu_libraries:
@@ -122,6 +125,14 @@ def declare_graph(env: Any, session: Session) -> Any:
     env.Alias(ALIAS, release)
     env.Default(ALIAS)
     return release
+
+
+def _declare_failed(env: Any, session: Session) -> Any:
+    """What could not be planned fails as a unit does; the others are built, and no release."""
+    failed = [_declare(env, step, partial(making.make_failed, step)) for step in session.steps.failed]
+    units = [f"#{step.outputs[0]}" for step in session.declared_units]
+    env.Default(env.Alias(ALIAS, [*units, *failed]))
+    return failed
 
 
 def _name(path: str) -> str:

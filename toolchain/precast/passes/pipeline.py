@@ -99,7 +99,11 @@ def edit_pipeline(pipeline: Pipeline, edits: Iterable[Edit], where: str = "") ->
     """
     draft = _Draft(pipeline, where)
     for edit in edits:
-        draft.make(edit)
+        try:
+            draft.make(edit)
+        except PassError as error:
+            error.pass_name = edit.by
+            raise
     return draft.result()
 
 
@@ -184,7 +188,8 @@ class _Draft:
                 f"anchor `{anchor}` of pass `{by}`: {place} has no pass `{anchor.op}`", hint=f"it has: {listed}"
             )
         times = "once" if len(found) == 1 else f"{len(found)} times"
-        hint = f"say which with a number from 1 to {len(found)}; it has: {listed}"
+        which = "leave out the number" if len(found) == 1 else f"say which with a number from 1 to {len(found)}"
+        hint = f"{which}; it has: {listed}"
         raise PassError(f"anchor `{anchor}` of pass `{by}`: pass `{anchor.op}` stands {times} in {place}", hint=hint)
 
     def result(self) -> Pipeline:

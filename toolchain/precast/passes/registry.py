@@ -31,8 +31,6 @@ ENTRY_POINTS = "precast.passes"
 FOLDER = "plugins"
 PROBE_TIME_LIMIT_S = 120.0
 
-SelectedUse = tuple[PassSelection, PassUse]
-
 
 @dataclass(frozen=True)
 class Origin:
@@ -44,6 +42,16 @@ class Origin:
     @property
     def probe_file(self) -> str:
         return f"{self.name.removesuffix('.py').replace('/', '.')}.json"
+
+
+@dataclass(frozen=True)
+class SelectedUse:
+    """A selection and the pass that it names. `where` says where the pass stands: the selection's `at`, else the
+    plugin's definition."""
+
+    selection: PassSelection
+    use: PassUse
+    where: Place | None
 
 
 def find_origins(project: Path) -> tuple[Origin, ...]:
@@ -141,7 +149,7 @@ def _show(file: str, project: Path) -> str:
 
 
 def find_uses(
-    selections: Iterable[PassSelection], probes: Sequence[Probe], problems: Problems
+    selections: Iterable[PassSelection], probes: Sequence[Probe], project: Path, problems: Problems
 ) -> tuple[SelectedUse, ...]:
     """Each selection with the pass that it names; what is wrong with one goes to `problems`, at its place."""
     known = {plugin.name: (probe, plugin) for probe in probes for plugin in probe.plugins}
@@ -151,17 +159,19 @@ def find_uses(
             if selection.use not in known:
                 hint = nearest_hint(selection.use, known, "plugins")
                 raise PassError(f"there is no pass `{selection.use}`", where=selection.where, hint=hint)
-            found.append((selection, make_use(selection, *known[selection.use])))
+            probe, plugin = known[selection.use]
+            where = selection.places.at or place_of(probe, plugin, project)
+            found.append(SelectedUse(selection, make_use(selection, probe, plugin), where))
     return tuple(found)
 
 
 def select_passes(selected: Iterable[SelectedUse], unit: Unit) -> tuple[PassUse, ...]:
     """The passes of `unit`, in the order of the selections. `PassError` when one cannot be the unit's."""
     uses: list[PassUse] = []
-    for selection, use in selected:
-        if selection.enabled and matches(selection, unit):
-            _check_stage(use, selection, unit, uses)
-            uses.append(use)
+    for each in selected:
+        if each.selection.enabled and matches(each.selection, unit):
+            _check_stage(each.use, each.selection, unit, uses)
+            uses.append(each.use)
     return tuple(uses)
 
 
@@ -188,12 +198,12 @@ def warn_of_costs(unit: Unit, uses: Iterable[PassUse]) -> Iterator[str]:
 def _check_stage(use: PassUse, selection: PassSelection, unit: Unit, before: list[PassUse]) -> None:
     if use.stage not in unit.stages:
         raise PassError(
-            f"pass `{use.name}` stands in stage `{use.stage}`, which `{unit}` does not have",
+            f"pass `{use.name}` stands in stage `{use.stage}`, which `{unit.kernel}` does not have on {unit.target}",
             where=selection.where,
             hint=f"its stages are {', '.join(unit.stages)}; narrow `kernels` or `targets`",
         )
     if any(each.name == use.name for each in before):
-        raise PassError(f"pass `{use.name}` is selected twice for `{unit}`", where=selection.where)
+        raise PassError(f"pass `{use.name}` is selected twice for `{unit.kernel}`", where=selection.where)
 
 
 def make_use(selection: PassSelection, probe: Probe, plugin: PluginRecord) -> PassUse:

@@ -17,16 +17,17 @@ from functools import cached_property
 from pathlib import Path
 
 from precast.digest import FileDigests
-from precast.errors import PlanError, PrecastError, SpecError, nearest_hint
+from precast.errors import Place, PlanError, SpecError, nearest_hint
 from precast.job import Job
 from precast.passes.registry import SelectedUse, find_uses, matches, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
 from precast.plan.key import Entries, Ingredients, describe_settings, make_ingredients
+from precast.plan.parts import FailedPart, Parts
 from precast.plan.tools import ToolReader, Tools, merge_tools
 from precast.project import Project, ignored_variables
 from precast.spec.closure import Closure, SourceFile
 from precast.spec.expand import expand_kernel
-from precast.spec.kernel import Surroundings, read_kernels
+from precast.spec.kernel import Surroundings, kernel_tables, read_kernel
 from precast.spec.model import KernelSpec, Source, Unit
 from precast.spec.problems import Problems
 from precast.spec.sources import SourceReader
@@ -57,13 +58,15 @@ class PlannedUnit:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a project's build comes to."""
+    """What a project's build comes to. `failed` is what it leaves out, in a build that goes on after errors."""
 
     project: Project
     kernels: tuple[KernelSpec, ...]
     units: tuple[PlannedUnit, ...]
     tools: Tools
     warnings: tuple[str, ...] = ()
+    failed: tuple[FailedPart, ...] = ()
+    pass_places: Mapping[str, Place | None] = field(default_factory=dict, compare=False)  # for messages about a pass
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -101,40 +104,52 @@ class Plan:
         )
 
 
-def plan_project(project: Project, *, kernels: Sequence[str] = ("*",), targets: Sequence[str] = ("*",)) -> Plan:
+def plan_project(
+    project: Project,
+    *,
+    kernels: Sequence[str] = ("*",),
+    targets: Sequence[str] = ("*",),
+    keep_going: bool = False,
+) -> Plan:
     """The plan of the kernels and targets that the globs select.
 
-    `SpecError` or `PlanError` when something is wrong, `PlanFailed` with all of it when several things are.
+    `SpecError` or `PlanError` when something is wrong, `PlanFailed` with all of it when several things are. With
+    `keep_going`, what is wrong with one kernel or unit is left to `Plan.failed`.
     """
-    return _Planner(project).plan(kernels, targets)
+    return _Planner(project, keep_going).plan(kernels, targets)
 
 
 class _Planner:
     """One planning run: what it reads is read once."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, keep_going: bool) -> None:
         self._project = project
         self._problems = Problems()
+        self._parts = Parts(self._problems, keep_going)
         self._digests = FileDigests(project.folder / BUILD / "digests.json")
         self._installed = installed_folders(project.folder)
         self._sources = SourceReader(project.folder, project.search_path, self._installed)
         self._closure = Closure(project.folder, project.search_path, self._installed, self._digests)
         self._tools = ToolReader(self._digests)
+        self._passes: tuple[SelectedUse, ...] = ()
         self._reached: dict[Source, tuple[SourceFile, ...]] = {}
 
     def plan(self, kernel_globs: Sequence[str], target_globs: Sequence[str]) -> Plan:
         specs = self._read_specs()
         targets = [each for each in self._project.targets if any(map(each.matches, target_globs))]
         self._check_globs(specs, kernel_globs, targets, target_globs)
-        specs = tuple(each for each in specs if any(fnmatchcase(each.name, glob) for glob in kernel_globs))
-        units = [unit for spec in specs for unit in expand_kernel(spec, targets, self._problems)]
+        specs = tuple(each for each in specs if is_wanted(each.name, kernel_globs))
+        units = [unit for spec in specs for unit in self._expand(spec, targets)]
         self._check_names(specs, units)
         self._problems.raise_any()
         planned = tuple(self._plan_units(units))
         self._problems.raise_any()
         self._digests.save()
         every = {str(target): self._tools.tools(target, self._project.settings) for target in targets}
-        return Plan(self._project, specs, planned, merge_tools(every), tuple(self._warnings(planned, kernel_globs)))
+        warnings = tuple(self._warnings(planned, kernel_globs))
+        failed = (each for each in self._parts.failed if not each.kernel or is_wanted(each.kernel, kernel_globs))
+        places = {each.use.name: each.where for each in self._passes}
+        return Plan(self._project, specs, planned, merge_tools(every), warnings, tuple(failed), places)
 
     def _read_specs(self) -> tuple[KernelSpec, ...]:
         """Every kernel of every spec file, in the order of the files' names."""
@@ -145,14 +160,23 @@ class _Planner:
             self._problems.add(
                 [PlanError(f"no spec file matches {globs}", hint="a spec is a TOML file: kernels/NAME.toml")]
             )
-        around = Surroundings(self._sources, self._project.targets, self._project.defaults)
         specs: dict[str, KernelSpec] = {}
         for file in files:
-            with self._problems.collect():
-                document = read_document(file, str(file))
-                for spec in read_kernels(document, file.parent, around, self._problems):
-                    self._check_owner(specs.setdefault(spec.name, spec), spec)
+            self._read_file(file, specs)
         return tuple(specs.values())
+
+    def _read_file(self, file: Path, specs: dict[str, KernelSpec]) -> None:
+        around = Surroundings(self._sources, self._project.targets, self._project.defaults)
+        with self._parts.part(Path(os.path.relpath(file, self._project.folder)).as_posix()) as problems:
+            for name, node in kernel_tables(read_document(file, str(file)), problems):
+                with self._parts.kernel(name):
+                    spec = read_kernel(name, node, file.parent, around)
+                    self._check_owner(specs.setdefault(spec.name, spec), spec)
+
+    def _expand(self, spec: KernelSpec, targets: Sequence[Target]) -> tuple[Unit, ...]:
+        with self._parts.kernel(spec.name) as problems:
+            units = expand_kernel(spec, targets, problems)
+        return () if problems.errors else units
 
     def _check_owner(self, first: KernelSpec, spec: KernelSpec) -> None:
         if first is not spec:
@@ -167,8 +191,8 @@ class _Planner:
         target_globs: Sequence[str],
     ) -> None:
         """A glob on the command line that selects nothing is a mistake."""
-        names = [spec.name for spec in specs]
-        for glob in kernels if not self._problems.errors else ():
+        names = [spec.name for spec in specs] + [part.kernel for part in self._parts.failed]
+        for glob in kernels if not self._problems.errors and all(names) else ():
             if not any(fnmatchcase(name, glob) for name in names):
                 self._problems.add(
                     [SpecError(f"no kernel matches `{glob}`", hint=nearest_hint(glob, names, "kernels"))]
@@ -195,18 +219,14 @@ class _Planner:
     def _plan_units(self, units: Sequence[Unit]) -> Iterator[PlannedUnit]:
         folder = self._project.folder
         probes = read_probes(folder, folder / BUILD) if self._project.passes else ()
-        passes = find_uses(self._project.passes, probes, self._problems)
+        self._passes = find_uses(self._project.passes, probes, folder, self._problems)
         settings = describe_settings(self._project.settings)
-        failures: dict[str, PrecastError] = {}
         for unit in units:
-            try:
-                yield self._plan_unit(unit, passes, settings)
-            except PrecastError as error:  # the same for every unit that a selection matches: told once
-                failures.setdefault(str(error), error)
-        self._problems.add(failures.values())
+            with self._parts.part(str(unit), unit.kernel):
+                yield self._plan_unit(unit, settings)
 
-    def _plan_unit(self, unit: Unit, selected: Sequence[SelectedUse], settings: Entries) -> PlannedUnit:
-        passes = select_passes(selected, unit)
+    def _plan_unit(self, unit: Unit, settings: Entries) -> PlannedUnit:
+        passes = select_passes(self._passes, unit)
         sources = self._files_of(unit.source)
         python_pass = any(use.kind == "python" for use in passes)
         tools = self._tools.tools(unit.target, self._project.settings, python_pass=python_pass)
@@ -227,6 +247,10 @@ class _Planner:
         for selection in self._project.passes if "*" in kernel_globs else ():
             if selection.enabled and not any(matches(selection, each.unit) for each in planned):
                 yield f"{selection.where}: pass `{selection.use}` is selected for no unit"
+
+
+def is_wanted(kernel: str, globs: Sequence[str]) -> bool:
+    return any(fnmatchcase(kernel, glob) for glob in globs)
 
 
 def unit_folder(unit: Unit) -> str:

@@ -7,11 +7,11 @@ options that a target cannot have, grids that do not parse, targets that nobody 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from precast.errors import SpecError, nearest_hint
+from precast.errors import BugError, SpecError, nearest_hint
 from precast.spec.arguments import read_argument
 from precast.spec.checks import check_hints, check_names, check_values, read_grid
 from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
@@ -43,18 +43,13 @@ class Surroundings:
     defaults: Mapping[str, Node]
 
 
-def read_kernels(document: Document, folder: Path, around: Surroundings, problems: Problems) -> tuple[KernelSpec, ...]:
-    """The kernels of one spec file that stands in `folder`; what is wrong goes to `problems`, kernel by kernel."""
-    kernels = []
-    with problems.collect():
-        problems.add(document.root.unknown_keys(("kernel",), "table"))
-        tables = document.root.table()
-        if "kernel" not in tables:
-            raise SpecError(f"`{document.name}` has no [kernel.NAME] table")
-        for name, node in tables["kernel"].table().items():
-            with problems.collect():
-                kernels.append(read_kernel(name, node, folder, around))
-    return tuple(kernels)
+def kernel_tables(document: Document, problems: Problems) -> Iterator[tuple[str, Node]]:
+    """Name and table of each kernel in a spec file."""
+    problems.add(document.root.unknown_keys(("kernel",), "table"))
+    tables = document.root.table()
+    if "kernel" not in tables:
+        raise SpecError(f"`{document.name}` has no [kernel.NAME] table")
+    yield from tables["kernel"].table().items()
 
 
 def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> KernelSpec:
@@ -69,15 +64,16 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
     if "source" not in table.fields:
         table.problems.add([node.key_error(f"kernel `{name}` has no source", 'write `source = "file.py:function"`')])
         table.problems.raise_any()
+    spec = None
     with table.problems.collect():
         source, signature = around.sources.read(table.fields["source"], folder)
         spec = _read_spec(table, source, signature, around)
         _check(table, spec, signature, around)
-        grid = read_grid(table, spec)
-        table.problems.raise_any()
-        return replace(spec, grid=grid)
+        spec = replace(spec, grid=read_grid(table, spec))
     table.problems.raise_any()
-    raise AssertionError("a kernel that is not read has a problem")
+    if spec is None:
+        raise BugError("a kernel that is not read has a problem")
+    return spec
 
 
 def _read_spec(table: KernelTable, source: Source, signature: Signature, around: Surroundings) -> KernelSpec:

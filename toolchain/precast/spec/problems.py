@@ -27,9 +27,12 @@ class Problems:
     def add(self, errors: Iterable[PrecastError]) -> None:
         self.errors.extend(errors)
 
+    def joined(self) -> PrecastError:
+        """The only error, or all of them together in the order of their places. There must be one."""
+        several = PlanFailed(tuple(sorted(self.errors, key=order_of)))
+        return self.errors[0] if len(self.errors) == 1 else several
+
     def raise_any(self) -> None:
-        """Raises the only error, or all of them together in the order of their places."""
-        if len(self.errors) == 1:
-            raise self.errors[0]
+        """Raises what was found, if anything was."""
         if self.errors:
-            raise PlanFailed(tuple(sorted(self.errors, key=order_of)))
+            raise self.joined()
