@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 import sys
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
-from exchange_framework import CUDA, FLOAT, Tensor
+from exchange_framework import COMPLEX, CUDA, FLOAT, Tensor
 
 sys.path.insert(0, sys.argv[1])
 import small
@@ -37,10 +38,10 @@ def launched() -> tuple[str, int, int]:
     return launch.symbol.decode(), launch.grid[0], DRIVER.fake_launch_count()
 
 
-def refused(call) -> str:
+def refused(call, kind: type[Exception] = small.LaunchError) -> str:
     try:
         call()
-    except small.LaunchError as error:
+    except kind as error:
         return str(error)
     raise AssertionError("the call was not refused")
 
@@ -88,5 +89,30 @@ def check_named_axes_and_hints() -> None:
     )
 
 
+def check_descriptors() -> None:
+    """A tensor that describes itself, and one described by an object as Triton's."""
+    half, odd = tensor("float16"), Tensor(np.zeros(64, "complex64"), (CUDA, 0), COMPLEX)
+    described = SimpleNamespace(base=half, shape=[8, 8], strides=[8, 1], padding="zero")
+    small.features(described, 3, FEATURE="descriptor")
+    assert DRIVER.fake_last_launch().contents.parameter_count == 8
+    for wrong in (odd, SimpleNamespace(base=odd, shape=[8, 8], strides=[8, 1])):
+        assert refused(lambda wrong=wrong: small.features(wrong, 3, FEATURE="descriptor"), TypeError) == (
+            "argument `x` of `features` has elements of type the framework's, which no kernel takes"
+        )
+    described.strides = [1]
+    assert refused(lambda: small.features(described, 3, FEATURE="descriptor"), ValueError) == (
+        "argument `x` of `features` has a shape of 2 dimensions and strides of 1"
+    )
+    described.shape = [1] * 9
+    assert refused(lambda: small.features(described, 3, FEATURE="descriptor"), ValueError) == (
+        "argument `x` of `features` has 9 dimensions; a tensor descriptor has at most 5"
+    )
+    described.shape = 5
+    assert refused(lambda: small.features(described, 3, FEATURE="descriptor"), TypeError) == (
+        "argument `x` of `features` takes a tensor or a tensor descriptor, not SimpleNamespace"
+    )
+
+
 check_left_out_axes()
 check_named_axes_and_hints()
+check_descriptors()

@@ -29,39 +29,6 @@ static int find_argument(const kernel_object *kernel, PyObject *name, int by_tex
     return -1;
 }
 
-static PyObject *list_names(kernel_object *kernel, int axes) {
-    uint32_t count = axes ? kernel->axis_count : kernel->argument_count;
-    if (!count)
-        return PyUnicode_FromString("none");
-    PyObject *list = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
-    for (uint32_t i = 0; list && i < count; i++)
-        PyList_Append(list, axes ? kernel->axes[i].name : kernel->arguments[i].name);
-    if (list && comma)
-        text = PyUnicode_Join(comma, list);
-    Py_XDECREF(comma);
-    Py_XDECREF(list);
-    return text;
-}
-
-static int unknown_name(kernel_object *kernel, PyObject *name) {
-    PyObject *arguments = list_names(kernel, 0), *axes = list_names(kernel, 1);
-    if (arguments && axes)
-        PyErr_Format(PyExc_TypeError, "`%U` has no argument or axis `%U`; arguments: %U; axes: %U", kernel->name, name,
-                     arguments, axes);
-    Py_XDECREF(arguments);
-    Py_XDECREF(axes);
-    return -1;
-}
-
-static int wrong_count(kernel_object *kernel, Py_ssize_t count) {
-    PyObject *arguments = list_names(kernel, 0);
-    if (arguments)
-        PyErr_Format(PyExc_TypeError, "`%U` takes %u arguments (%U), not %zd", kernel->name, kernel->argument_count,
-                     arguments, count);
-    Py_XDECREF(arguments);
-    return -1;
-}
-
 /* Our names are interned and so are most of a call's: the first try, by identity, mostly finds one. */
 static int take_named(kernel_object *kernel, PyObject *name, PyObject *value, int by_text, given *into,
                       call_values *values) {
@@ -97,50 +64,55 @@ static int take_all_named(kernel_object *kernel, PyObject *names, PyObject *cons
     return 0;
 }
 
-/* A grid given as a function gets what the call says by name, as Triton's does. */
+/* A grid given as a function gets what the call says by name, as Triton's does, and what is known without saying. */
 static PyObject *call_grid(kernel_object *kernel, PyObject *grid, const given *from, PyObject *names,
-                           PyObject *const *named, PyObject *keywords) {
+                           PyObject *const *named, PyObject *keywords, const call_values *values) {
     PyObject *meta = keywords ? PyDict_Copy(keywords) : PyDict_New(), *result = NULL;
     int failed = !meta;
     for (Py_ssize_t i = 0, count = names ? PyTuple_Size(names) : 0; !failed && i < count; i++)
         failed = PyDict_SetItem(meta, PyTuple_GetItem(names, i), named[i]);
     for (uint32_t i = 0; !failed && i < kernel->argument_count; i++)
         failed = PyDict_SetItem(meta, kernel->arguments[i].name, from->values[i]);
+    for (uint32_t i = 0; !failed && i < kernel->axis_count; i++) {
+        PyObject *value = values->axes_given >> i & 1 ? NULL : known_axis(kernel, i, values);
+        if (value)
+            failed = PyDict_SetItem(meta, kernel->axes[i].name, value);
+        Py_XDECREF(value);
+    }
     if (!failed)
         result = PyObject_CallFunctionObjArgs(grid, meta, NULL);
     Py_XDECREF(meta);
     return result;
 }
 
+/* What is beyond 64 bits is as wrong as the largest number. */
 static int read_dimension(PyObject *item, int64_t *dimension) {
-    *dimension = item ? PyLong_AsLongLong(item) : 0;
-    return item && !PyErr_Occurred() ? 0 : -1;
+    int overflow = 0;
+    PyObject *number = item ? PyNumber_Index(item) : NULL;
+    if (!number)
+        return -1;
+    *dimension = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow)
+        *dimension = overflow > 0 ? INT64_MAX : INT64_MIN;
+    Py_DECREF(number);
+    return 0;
 }
 
 static int read_grid(PyObject *given_grid, precast_grid *grid) {
     int64_t dimensions[3] = {1, 1, 1};
-    if (!PyTuple_Check(given_grid) && !PyList_Check(given_grid)) {
-        if (read_dimension(given_grid, &dimensions[0]))
-            return -1;
-    } else {
-        Py_ssize_t count = PySequence_Size(given_grid);
-        if (count < 1 || count > 3) {
-            PyErr_Format(PyExc_ValueError, "a grid has 1 to 3 dimensions, not %zd", count);
-            return -1;
-        }
-        for (Py_ssize_t i = 0; i < count; i++) {
-            PyObject *item = PySequence_GetItem(given_grid, i);
-            int failed = read_dimension(item, &dimensions[i]);
-            Py_XDECREF(item);
-            if (failed)
-                return -1;
-        }
+    int is_one = !PyTuple_Check(given_grid) && !PyList_Check(given_grid);
+    Py_ssize_t count = is_one ? 1 : PySequence_Size(given_grid);
+    int failed = count < 1 || count > 3;
+    for (Py_ssize_t i = 0; i < count && !failed; i++) {
+        PyObject *item = is_one ? NULL : PySequence_GetItem(given_grid, i);
+        failed = read_dimension(is_one ? given_grid : item, &dimensions[i]);
+        Py_XDECREF(item);
     }
     *grid = (precast_grid){dimensions[0], dimensions[1], dimensions[2]};
-    return 0;
+    return failed ? -1 : 0;
 }
 
-static PyObject *launch(kernel_object *kernel, const given *from, const precast_grid *grid, call_values *values) {
+static PyObject *launch_plainly(kernel_object *kernel, const given *from, const precast_grid *grid, call_values *values) {
     module_state *state = kernel->owner->state;
     const tensor_origin *origin = &values->origin;
     precast_call call = {.kernel = kernel->number, .axes = values->axes, .axes_given = values->axes_given,
@@ -155,9 +127,23 @@ static PyObject *launch(kernel_object *kernel, const given *from, const precast_
     Py_BEGIN_ALLOW_THREADS
     status = precast_launch(kernel->owner->release, &call);
     Py_END_ALLOW_THREADS
-    if (status != PRECAST_OK || kernel->owner->failure)
-        return raise_status(state, kernel->owner, status);
+    if (status != PRECAST_OK)
+        return raise_status(state, status);
     Py_RETURN_NONE;
+}
+
+/* An error of a callback comes before what the runtime makes of it; a launch inside of a callback has its own. */
+static PyObject *launch(kernel_object *kernel, const given *from, const precast_grid *grid, call_values *values) {
+    if (!kernel->owner->allocate && !kernel->owner->reader)
+        return launch_plainly(kernel, from, grid, values);
+    PyObject *outer = exchange_failure(NULL), *result = launch_plainly(kernel, from, grid, values);
+    PyObject *failure = exchange_failure(outer);
+    if (!failure)
+        return result;
+    Py_XDECREF(result);
+    PyErr_SetObject((PyObject *)Py_TYPE(failure), failure);
+    Py_DECREF(failure);
+    return NULL;
 }
 
 static void start_given(const kernel_object *kernel, PyObject *const *positional, Py_ssize_t count, given *from) {
@@ -179,11 +165,11 @@ static void start_values(const kernel_object *kernel, call_values *values) {
         values->axes[i] = 0;
 }
 
-static int fill_all(kernel_object *kernel, PyObject *const *arguments, Py_ssize_t count, call_values *values) {
+static int fill_all(kernel_object *kernel, PyObject *const *arguments, call_values *values) {
     uint32_t filled = fill_quickly(kernel, 0, arguments, values);
     while (filled < kernel->argument_count) {
         if (!arguments[filled])
-            return wrong_count(kernel, count);
+            return lacks_arguments(kernel, arguments);
         if (fill_argument(kernel, filled, arguments[filled], values))
             return -1;
         filled = fill_quickly(kernel, filled + 1, arguments, values);
@@ -192,9 +178,11 @@ static int fill_all(kernel_object *kernel, PyObject *const *arguments, Py_ssize_
 }
 
 static int find_grid(kernel_object *kernel, PyObject *grid, const given *from, PyObject *names,
-                     PyObject *const *named, PyObject *keywords, precast_grid *size) {
-    PyObject *result = PyCallable_Check(grid) ? call_grid(kernel, grid, from, names, named, keywords) : NULL;
-    int failed = PyErr_Occurred() || read_grid(result ? result : grid, size);
+                     PyObject *const *named, PyObject *keywords, const call_values *values, precast_grid *size) {
+    PyObject *result = NULL;
+    if (PyCallable_Check(grid) && !(result = call_grid(kernel, grid, from, names, named, keywords, values)))
+        return -1;
+    int failed = read_grid(result ? result : grid, size) ? wrong_grid(kernel, result ? result : grid) : 0;
     Py_XDECREF(result);
     return failed;
 }
@@ -209,8 +197,8 @@ PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *po
     start_given(kernel, positional, count, &from);
     start_values(kernel, &values);
     if (((names || keywords) && take_all_named(kernel, names, named, keywords, &from, &values)) ||
-        fill_all(kernel, from.values, count, &values) ||
-        (grid && find_grid(kernel, grid, &from, names, named, keywords, &size)))
+        fill_all(kernel, from.values, &values) ||
+        (grid && find_grid(kernel, grid, &from, names, named, keywords, &values, &size)))
         return NULL;
     return launch(kernel, &from, grid ? &size : NULL, &values);
 }

@@ -1,17 +1,26 @@
 /* Python functions that the runtime calls during a launch: with the interpreter held, and their errors kept. */
 #include "extension.h"
 
-/* Keeps the error for when the launch returns; the first one counts. */
-static void keep_error(release_object *owner) {
+/* What a callback raised in this thread's launch, for when that returns. */
+static _Thread_local PyObject *kept;
+
+PyObject *exchange_failure(PyObject *failure) {
+    PyObject *before = kept;
+    kept = failure;
+    return before;
+}
+
+/* The first error counts. */
+static void keep_error(void) {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     PyErr_NormalizeException(&type, &value, &trace);
     if (value && trace)
         PyException_SetTraceback(value, trace);
-    if (owner->failure)
+    if (kept)
         Py_XDECREF(value);
     else
-        owner->failure = value;
+        kept = value;
     Py_XDECREF(type);
     Py_XDECREF(trace);
 }
@@ -28,7 +37,7 @@ static void *allocate(void *context, size_t bytes, size_t alignment, precast_str
         key = PyLong_FromVoidPtr(view.address);
     if (!key || PyDict_SetItem(owner->blocks, key, block)) {
         view.address = NULL;
-        keep_error(owner);
+        keep_error();
     }
     Py_XDECREF(key);
     Py_XDECREF(block);
@@ -71,7 +80,7 @@ static void read_buffer(void *context, const char *unit, const char *pass_name, 
                                              (Py_ssize_t)(bytes_per_program * (size_t)programs),
                                              (Py_ssize_t)bytes_per_program, (long long)programs);
     if (!result)
-        keep_error(owner);
+        keep_error();
     Py_XDECREF(result);
     PyGILState_Release(held);
 }

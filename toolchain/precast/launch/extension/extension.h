@@ -36,7 +36,8 @@ typedef struct dl_exchange {
 
 /* How objects of one Python type are read. */
 typedef enum reader_kind {
-    READ_UNKNOWN, READ_EXCHANGE, READ_TORCH, READ_ARRAY_INTERFACE, READ_DLPACK, READ_CUDA_INTERFACE, READ_POINTER
+    READ_UNKNOWN, READ_EXCHANGE, READ_TORCH, READ_ARRAY_INTERFACE, READ_DLPACK, READ_CUDA_INTERFACE, READ_POINTER,
+    READ_INDEX
 } reader_kind;
 
 typedef struct reader {
@@ -52,7 +53,8 @@ enum { MOST_READERS = 32, MOST_DTYPES = 48, NAMES = 24 };
 enum name {
     NAME_DATA_PTR, NAME_DTYPE, NAME_GET_DEVICE, NAME_NBYTES, NAME_DLPACK, NAME_DLPACK_DEVICE, NAME_ARRAY_INTERFACE,
     NAME_CUDA_INTERFACE, NAME_EXCHANGE, NAME_SHAPE, NAME_STRIDE, NAME_BASE, NAME_STRIDES, NAME_PADDING, NAME_STREAM,
-    NAME_CUDA_STREAM, NAME_PTR, NAME_STREAM_PROTOCOL, NAME_DATA, NAME_TYPESTR, NAME_NAME, NAME_ROUND, NAME_COUNT
+    NAME_CUDA_STREAM, NAME_PTR, NAME_STREAM_PROTOCOL, NAME_DATA, NAME_TYPESTR, NAME_NAME, NAME_ROUND,
+    NAME_INDEX, NAME_SET_ITEM, NAME_COUNT
 };
 
 typedef struct module_state {
@@ -73,7 +75,6 @@ typedef struct release_object {
     module_state *state;
     PyObject *allocate, *blocks; /* the caller's allocator, and what it gave by address */
     PyObject *reader;
-    PyObject *failure;           /* what a callback raised; told when the launch returns */
 } release_object;
 
 /* How the commonest values of an argument of one slot are read at once; anything else goes the general way. */
@@ -129,12 +130,12 @@ typedef struct tensor_view {
     uint64_t bytes; /* 0: unknown */
     int rank;       /* -1: unknown */
     int64_t shape[8], strides[8];
-    const reader *from; /* NULL: an address */
+    reader from; /* of kind READ_UNKNOWN: an address, or nothing that can be read */
 } tensor_view;
 
 /* Where the first tensor of a call with a device is, and what it came from. */
 typedef struct tensor_origin {
-    const reader *from;
+    reader from;
     PyObject *name;   /* the argument's */
     int backend;      /* 0: no tensor yet */
     int device;       /* -1: not said */
@@ -146,7 +147,7 @@ const reader *known_reader(const module_state *state, PyObject *object);
 int backend_of(int dl_device_type); /* -1: none that kernels run on */
 int read_tensor(module_state *state, PyObject *object, int with_shape, int with_bytes, tensor_view *view);
 uint8_t known_dtype(module_state *state, PyObject *dtype);
-int is_address(PyObject *object);
+int comes_from(PyObject *type, const char *package);
 
 /* types.c: element types by their names in NumPy, torch, JAX and Triton. 0: none of ours. */
 uint8_t type_of_name(const char *name);
@@ -179,18 +180,38 @@ typedef struct call_values {
 } call_values;
 
 int fill_argument(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
+int note_device(kernel_object *kernel, const tensor_view *view, PyObject *name, call_values *values);
+
+/* descriptors.c */
+int fill_descriptor(kernel_object *kernel, const precast_slot_record *slot, uint32_t place, PyObject *value,
+                    PyObject *name, call_values *values);
+
+/* refusals.c: each gives -1 with the error set, in place of one that may be set. */
+int wrong_type(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value);
+int wrong_elements(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value);
+int does_not_fit(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value);
+int wrong_count(const kernel_object *kernel, Py_ssize_t count);
+int lacks_arguments(const kernel_object *kernel, PyObject *const *arguments);
+int unknown_name(const kernel_object *kernel, PyObject *name);
+int wrong_grid(const kernel_object *kernel, PyObject *grid);
+
+/* axes.c */
 int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
+/* The value of an axis that the call leaves out, where it is known all the same: new, or NULL without an error. */
+PyObject *known_axis(const kernel_object *kernel, uint32_t number, const call_values *values);
 
 /* quick.c */
 quick_argument choose_quick(uint32_t slot, unsigned type);
 uint32_t fill_quickly(const kernel_object *kernel, uint32_t first, PyObject *const *arguments, call_values *values);
 
 /* callbacks.c */
+/* Puts the calling thread's kept error, which is owned or NULL, in place of the one before, and gives that. */
+PyObject *exchange_failure(PyObject *failure);
 PyObject *set_allocator(PyObject *self, PyObject *callable);
 PyObject *set_buffer_reader(PyObject *self, PyObject *callable);
 
 /* module.c */
-PyObject *raise_status(module_state *state, release_object *release, precast_status status);
+PyObject *raise_status(module_state *state, precast_status status);
 
 extern PyType_Spec release_spec, kernel_spec, bound_spec;
 

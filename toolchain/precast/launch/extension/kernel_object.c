@@ -104,10 +104,43 @@ static PyObject *kernel_name(PyObject *self, void *unused) {
     return name;
 }
 
+enum { BY_PLACE_OR_NAME = 1, BY_NAME = 3 }; /* kinds of inspect.Parameter */
+
+static int add_parameter(PyObject *list, PyObject *inspect, PyObject *name, int kind, PyObject *standard) {
+    PyObject *class = PyObject_GetAttrString(inspect, "Parameter"), *parameter = NULL;
+    PyObject *positional = Py_BuildValue("(Oi)", name, kind), *named = PyDict_New();
+    if (class && positional && named && !(standard && PyDict_SetItemString(named, "default", standard)))
+        parameter = PyObject_Call(class, positional, named);
+    int failed = !parameter || PyList_Append(list, parameter);
+    Py_XDECREF(parameter);
+    Py_XDECREF(named);
+    Py_XDECREF(positional);
+    Py_XDECREF(class);
+    return failed;
+}
+
+/* For inspect.signature() and help(): arguments, then axes, which may have to be given, and the stream. */
+static PyObject *kernel_signature(PyObject *self, void *unused) {
+    kernel_object *kernel = (kernel_object *)self;
+    PyObject *inspect = PyImport_ImportModule("inspect"), *list = PyList_New(0), *signature = NULL;
+    int failed = !inspect || !list;
+    (void)unused;
+    for (uint32_t i = 0; !failed && i < kernel->argument_count; i++)
+        failed = add_parameter(list, inspect, kernel->arguments[i].name, BY_PLACE_OR_NAME, NULL);
+    for (uint32_t i = 0; !failed && i < kernel->axis_count; i++)
+        failed = add_parameter(list, inspect, kernel->axes[i].name, BY_NAME, Py_Ellipsis);
+    if (!failed && !add_parameter(list, inspect, kernel->owner->state->names[NAME_STREAM], BY_NAME, Py_None))
+        signature = PyObject_CallMethod(inspect, "Signature", "(O)", list);
+    Py_XDECREF(list);
+    Py_XDECREF(inspect);
+    return signature;
+}
+
 static PyGetSetDef kernel_fields[] = {
     {"__name__", kernel_name, NULL, "The kernel's name in its spec.", NULL},
     {"arguments", names_of, NULL, "Names of the run-time arguments, in order.", NULL},
     {"axes", names_of, NULL, "Names of the axes.", (void *)1},
+    {"__signature__", kernel_signature, NULL, "What a call takes.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -1,4 +1,5 @@
 /* The module `_launch`: opens releases. */
+#include <stdio.h>
 #include <string.h>
 
 #include "extension.h"
@@ -11,16 +12,10 @@ static const char *const name_texts[NAME_COUNT] = {
     [NAME_BASE] = "base", [NAME_STRIDES] = "strides", [NAME_PADDING] = "padding", [NAME_STREAM] = "stream",
     [NAME_CUDA_STREAM] = "cuda_stream", [NAME_PTR] = "ptr", [NAME_STREAM_PROTOCOL] = "__cuda_stream__",
     [NAME_DATA] = "data", [NAME_TYPESTR] = "typestr", [NAME_NAME] = "name", [NAME_ROUND] = "round_f32_to_tf32",
+    [NAME_INDEX] = "__index__", [NAME_SET_ITEM] = "__setitem__",
 };
 
-PyObject *raise_status(module_state *state, release_object *release, precast_status status) {
-    PyObject *failure = release ? release->failure : NULL;
-    if (failure) {
-        release->failure = NULL;
-        PyErr_SetObject((PyObject *)Py_TYPE(failure), failure);
-        Py_DECREF(failure);
-        return NULL;
-    }
+PyObject *raise_status(module_state *state, precast_status status) {
     PyObject *error = PyObject_CallFunction(state->error, "s", precast_error());
     PyObject *number = error ? PyLong_FromLong(status) : NULL;
     if (number && !PyObject_SetAttrString(error, "status", number))
@@ -68,10 +63,22 @@ static PyObject *open_release(PyObject *module, PyObject *positional, PyObject *
     Py_DECREF(folder);
     if (status != PRECAST_OK) {
         Py_DECREF((PyObject *)owner);
-        return raise_status(state, NULL, status);
+        return raise_status(state, status);
     }
     PyObject_GC_Track((PyObject *)owner);
     return (PyObject *)owner;
+}
+
+/* The error belongs to the package that has this module, by which another process finds it. */
+static PyObject *make_error(PyObject *module) {
+    char full[256];
+    const char *name = PyModule_GetName(module);
+    if (!name)
+        return NULL;
+    const char *own = strstr(name, "._launch");
+    snprintf(full, sizeof full, "%.*s.LaunchError", own ? (int)(own - name) : 200, name);
+    return PyErr_NewExceptionWithDoc(full, "A release or a launch was refused; `status` says which way.",
+                                     PyExc_RuntimeError, NULL);
 }
 
 static int fill_state(PyObject *module, module_state *state) {
@@ -82,8 +89,7 @@ static int fill_state(PyObject *module, module_state *state) {
     state->release_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &release_spec, NULL);
     state->kernel_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
     state->bound_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &bound_spec, NULL);
-    state->error = PyErr_NewExceptionWithDoc("precast.LaunchError", "A release or a launch was refused; `status` says which way.",
-                                             PyExc_RuntimeError, NULL);
+    state->error = make_error(module);
     return state->release_type && state->kernel_type && state->bound_type && state->error ? 0 : -1;
 }
 

@@ -51,15 +51,15 @@ static int is_here(const reader *from, const dl_tensor *tensor, PyObject *name, 
     int backend = backend_of(tensor->device.type);
     if (backend < 0)
         return 0;
-    *origin = (tensor_origin){from, name, backend, tensor->device.id, tensor->device.type};
+    *origin = (tensor_origin){*from, name, backend, tensor->device.id, tensor->device.type};
     return 1;
 }
 
 static int fill_pointer(const kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {
-    const reader *from = values->origin.from;
+    const reader *from = &values->origin.from;
     uint32_t place = kernel->quick[number].slot;
     dl_tensor tensor;
-    if (!from || (PyObject *)Py_TYPE(value) != from->type)
+    if ((PyObject *)Py_TYPE(value) != from->type)
         from = known_reader(kernel->owner->state, value);
     if (!from || from->kind != READ_EXCHANGE)
         return 0;

@@ -216,25 +216,32 @@ static const dl_exchange *find_exchange(module_state *state, PyObject *type) {
     return exchange && exchange->major == 1 && exchange->read && exchange->current_stream ? exchange : NULL;
 }
 
-static reader_kind choose_kind(module_state *state, PyObject *type, const dl_exchange *exchange) {
-    if (exchange)
-        return READ_EXCHANGE;
-    if (has(type, state->names[NAME_DATA_PTR]))
-        return has(type, state->names[NAME_GET_DEVICE]) && has(type, state->names[NAME_DTYPE]) ? READ_TORCH : READ_POINTER;
-    if (has(type, state->names[NAME_ARRAY_INTERFACE]))
-        return READ_ARRAY_INTERFACE;
-    if (has(type, state->names[NAME_DLPACK]))
-        return READ_DLPACK;
-    return has(type, state->names[NAME_CUDA_INTERFACE]) ? READ_CUDA_INTERFACE : READ_UNKNOWN;
-}
-
-static int comes_from(PyObject *type, const char *package) {
+int comes_from(PyObject *type, const char *package) {
     PyObject *module = PyObject_GetAttrString(type, "__module__");
     const char *text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
     int does = text && !strncmp(text, package, strlen(package));
     Py_XDECREF(module);
     PyErr_Clear();
     return does;
+}
+
+/* NumPy's numbers have an array interface, to memory of their own that nobody means to pass. */
+static int is_number_of_numpy(const module_state *state, PyObject *type) {
+    return comes_from(type, "numpy") && !has(type, state->names[NAME_SET_ITEM]);
+}
+
+static reader_kind choose_kind(module_state *state, PyObject *type, const dl_exchange *exchange) {
+    if (exchange)
+        return READ_EXCHANGE;
+    if (has(type, state->names[NAME_DATA_PTR]))
+        return has(type, state->names[NAME_GET_DEVICE]) && has(type, state->names[NAME_DTYPE]) ? READ_TORCH : READ_POINTER;
+    if (has(type, state->names[NAME_ARRAY_INTERFACE]) && !is_number_of_numpy(state, type))
+        return READ_ARRAY_INTERFACE;
+    if (has(type, state->names[NAME_DLPACK]))
+        return READ_DLPACK;
+    if (has(type, state->names[NAME_CUDA_INTERFACE]))
+        return READ_CUDA_INTERFACE;
+    return has(type, state->names[NAME_INDEX]) ? READ_INDEX : READ_UNKNOWN;
 }
 
 /* The reader of the object's type, where that was met before. */
@@ -246,25 +253,19 @@ const reader *known_reader(const module_state *state, PyObject *object) {
     return NULL;
 }
 
-/* The reader of a type, found once; NULL with an error for a type that is no tensor's. */
-static const reader *find_reader(module_state *state, PyObject *object, reader *spare) {
+/* Kept for as many types as there is room for. */
+static reader find_reader(module_state *state, PyObject *object) {
     PyObject *type = (PyObject *)Py_TYPE(object);
     const reader *known = known_reader(state, object);
     if (known)
-        return known;
+        return *known;
     const dl_exchange *exchange = find_exchange(state, type);
     reader found = {type, choose_kind(state, type, exchange), exchange, comes_from(type, "cupy")};
-    if (found.kind == READ_UNKNOWN || state->reader_count == MOST_READERS) {
-        *spare = found;
-        return spare;
+    if (found.kind != READ_UNKNOWN && state->reader_count < MOST_READERS) {
+        Py_INCREF(type);
+        state->readers[state->reader_count++] = found;
     }
-    Py_INCREF(type);
-    state->readers[state->reader_count] = found;
-    return &state->readers[state->reader_count++];
-}
-
-int is_address(PyObject *object) {
-    return object == Py_None || PyLong_Check(object);
+    return found;
 }
 
 static int read_pointer(module_state *state, PyObject *object, tensor_view *view) {
@@ -275,20 +276,25 @@ static int read_pointer(module_state *state, PyObject *object, tensor_view *view
     return 0;
 }
 
+/* None, an integer, or what stands for one. */
+static int read_address(PyObject *object, tensor_view *view) {
+    PyObject *number = object == Py_None ? NULL : PyNumber_Index(object);
+    if (number)
+        view->address = (void *)(uintptr_t)PyLong_AsUnsignedLongLong(number);
+    Py_XDECREF(number);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 int read_tensor(module_state *state, PyObject *object, int with_shape, int with_bytes, tensor_view *view) {
-    reader spare;
     memset(view, 0, offsetof(tensor_view, shape));
-    view->from = NULL;
+    view->from = (reader){0};
     view->rank = -1;
-    if (is_address(object)) {
-        view->address = object == Py_None ? NULL : (void *)(uintptr_t)PyLong_AsUnsignedLongLong(object);
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    const reader *from = find_reader(state, object, &spare);
-    view->from = from == &spare ? NULL : from;
-    switch (from->kind) {
+    if (object == Py_None || PyLong_Check(object))
+        return read_address(object, view);
+    view->from = find_reader(state, object);
+    switch (view->from.kind) {
     case READ_EXCHANGE:
-        return read_exchange(from, object, view);
+        return read_exchange(&view->from, object, view);
     case READ_TORCH:
         return read_torch(state, object, with_shape, with_bytes, view);
     case READ_ARRAY_INTERFACE:
@@ -299,6 +305,9 @@ int read_tensor(module_state *state, PyObject *object, int with_shape, int with_
         return read_pointer(state, object, view);
     case READ_DLPACK:
         return read_dlpack(state, object, view);
+    case READ_INDEX:
+        view->from.kind = READ_UNKNOWN;
+        return read_address(object, view);
     default:
         PyErr_SetNone(PyExc_TypeError);
         return -1;

@@ -11,7 +11,6 @@ static int release_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(owner->allocate);
     Py_VISIT(owner->blocks);
     Py_VISIT(owner->reader);
-    Py_VISIT(owner->failure);
     return 0;
 }
 
@@ -25,7 +24,6 @@ static int release_clear(PyObject *self) {
     Py_CLEAR(owner->allocate);
     Py_CLEAR(owner->blocks);
     Py_CLEAR(owner->reader);
-    Py_CLEAR(owner->failure);
     return 0;
 }
 
@@ -41,7 +39,7 @@ static void release_dealloc(PyObject *self) {
 static PyObject *finish(PyObject *self, precast_status status) {
     release_object *owner = (release_object *)self;
     if (status != PRECAST_OK)
-        return raise_status(owner->state, owner, status);
+        return raise_status(owner->state, status);
     Py_RETURN_NONE;
 }
 

@@ -27,15 +27,16 @@ static int read_protocol(PyObject *given, PyObject *name, precast_stream *stream
 }
 
 static int read_given(module_state *state, PyObject *given, precast_stream *stream) {
-    if (PyLong_Check(given))
-        return read_address(given, stream);
+    if (PyLong_Check(given) && !read_address(given, stream))
+        return 0;
     if (PyObject_HasAttr(given, state->names[NAME_CUDA_STREAM]))
         return read_attribute(given, state->names[NAME_CUDA_STREAM], stream);
     if (PyObject_HasAttr(given, state->names[NAME_STREAM_PROTOCOL]))
         return read_protocol(given, state->names[NAME_STREAM_PROTOCOL], stream);
     if (PyObject_HasAttr(given, state->names[NAME_PTR]))
         return read_attribute(given, state->names[NAME_PTR], stream);
-    PyErr_Format(PyExc_TypeError, "stream is an address or a stream of torch or CuPy, not %R", Py_TYPE(given));
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "stream is an address or a stream of torch or CuPy, not %R", given);
     return -1;
 }
 
@@ -67,11 +68,11 @@ static int read_cupy(module_state *state, precast_stream *stream) {
 }
 
 int find_stream(module_state *state, PyObject *given, const tensor_origin *origin, precast_stream *stream) {
-    const reader *from = origin->from;
+    const reader *from = &origin->from;
     *stream = NULL;
     if (given && given != Py_None)
         return read_given(state, given, stream);
-    if (!from || origin->backend == PRECAST_HOST)
+    if (from->kind == READ_UNKNOWN || origin->backend == PRECAST_HOST)
         return 0;
     if (from->kind == READ_EXCHANGE)
         return from->exchange->current_stream(origin->backend == PRECAST_CUDA ? DL_CUDA : DL_ROCM, origin->device,

@@ -66,7 +66,7 @@ uint8_t type_of_dlpack(dl_type type) {
 }
 
 uint8_t type_of_object(PyObject *dtype) {
-    PyObject *text = PyObject_Str(dtype);
+    PyObject *text = PyType_Check(dtype) ? PyObject_GetAttrString(dtype, "__name__") : PyObject_Str(dtype);
     const char *name = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     uint8_t type = name ? type_of_name(name) : 0;
     Py_XDECREF(text);

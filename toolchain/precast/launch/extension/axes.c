@@ -1,0 +1,114 @@
+/* The values of a call's axes: what is given as their payloads, and what is known of the others. */
+#include <string.h>
+
+#include "extension.h"
+#include "index.h"
+#include "number.h"
+#include "slots.h"
+
+/* A word's number among the axis's values, from 1; 0 when it is none. */
+static int64_t find_word(const precast_index *index, const precast_axis_record *axis, const char *word) {
+    for (uint32_t i = 0; i < axis->values.count; i++)
+        if (!strcmp(precast_text(index, index->values[axis->values.first + i].text), word))
+            return index->values[axis->values.first + i].payload;
+    return 0;
+}
+
+static int64_t read_word(const precast_index *index, const precast_axis_record *axis, PyObject *value) {
+    if (value == Py_None || PyBool_Check(value))
+        return find_word(index, axis, value == Py_None ? "none" : value == Py_True ? "true" : "false");
+    PyObject *text = PyObject_Str(value);
+    const char *word = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    int64_t payload = word ? find_word(index, axis, word) : 0;
+    Py_XDECREF(text);
+    return payload;
+}
+
+static PyObject *list_values(const precast_index *index, const precast_axis_record *axis) {
+    PyObject *list = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
+    for (uint32_t i = 0; list && i < axis->values.count; i++) {
+        PyObject *word = PyUnicode_FromString(precast_text(index, index->values[axis->values.first + i].text));
+        if (word)
+            PyList_Append(list, word);
+        Py_XDECREF(word);
+    }
+    if (list && comma)
+        text = PyUnicode_Join(comma, list);
+    Py_XDECREF(comma);
+    Py_XDECREF(list);
+    return text;
+}
+
+/* As the runtime refuses a value that it can name. */
+static int no_such_value(const kernel_object *kernel, const precast_axis_record *axis, PyObject *value) {
+    const precast_index *index = precast_index_of(kernel->owner->release);
+    PyErr_Clear();
+    PyObject *values = list_values(index, axis);
+    PyObject *text = values ? PyUnicode_FromFormat("`%U` has no variant with %s=%R; there are %U", kernel->name,
+                                                   precast_text(index, axis->name), value, values) : NULL;
+    const char *sentence = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (sentence)
+        raise_status(kernel->owner->state, precast_fail(PRECAST_NO_UNIT, "%s", sentence));
+    Py_XDECREF(values);
+    Py_XDECREF(text);
+    return -1;
+}
+
+int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {
+    const precast_index *index = precast_index_of(kernel->owner->release);
+    const precast_axis_record *axis = &index->axes[index->kernels[kernel->number].axes.first + number];
+    int64_t payload = 0;
+    int known = 1, overflow = 0;
+    if (kernel->axes[number].kind == PRECAST_AXIS_INT && Py_TYPE(value) == &PyLong_Type) {
+        payload = PyLong_AsLongLongAndOverflow(value, &overflow);
+        known = !overflow;
+    } else if (axis->kind == PRECAST_AXIS_DTYPE)
+        known = (payload = known_dtype(kernel->owner->state, value)) != 0;
+    else if (axis->kind == PRECAST_AXIS_WORD)
+        known = (payload = read_word(index, axis, value)) != 0;
+    else if (axis->kind == PRECAST_AXIS_FLOAT)
+        payload = precast_axis_float(PyFloat_AsDouble(value));
+    else
+        payload = PyLong_Check(value) || PyIndex_Check(value) ? PyLong_AsLongLong(value) : (known = 0);
+    if (!known || PyErr_Occurred())
+        return no_such_value(kernel, axis, value);
+    values->axes[number] = payload;
+    values->axes_given |= UINT32_C(1) << number;
+    return 0;
+}
+
+/* The element type of the tensors that say this axis; 0 where none does. */
+static uint8_t find_type(const kernel_object *kernel, uint32_t number, const call_values *values) {
+    const precast_index *index = precast_index_of(kernel->owner->release);
+    precast_span slots = index->kernels[kernel->number].slots;
+    for (uint32_t i = 0; i < slots.count; i++)
+        if (index->slots[slots.first + i].dtype_axis == number && values->types[i])
+            return values->types[i];
+    return 0;
+}
+
+static PyObject *object_of(const precast_index *index, const precast_axis_record *axis,
+                           const precast_value_record *value) {
+    const char *text = precast_text(index, value->text);
+    double real;
+    switch (axis->kind) {
+    case PRECAST_AXIS_INT:
+        return PyLong_FromLongLong(value->payload);
+    case PRECAST_AXIS_BOOL:
+        return PyBool_FromLong(value->payload != 0);
+    case PRECAST_AXIS_FLOAT:
+        memcpy(&real, &value->payload, sizeof real);
+        return PyFloat_FromDouble(real);
+    default:
+        return PyUnicode_FromString(text);
+    }
+}
+
+PyObject *known_axis(const kernel_object *kernel, uint32_t number, const call_values *values) {
+    const precast_index *index = precast_index_of(kernel->owner->release);
+    const precast_axis_record *axis = &index->axes[index->kernels[kernel->number].axes.first + number];
+    if (axis->values.count == 1)
+        return object_of(index, axis, &index->values[axis->values.first]);
+    uint8_t type = axis->kind == PRECAST_AXIS_DTYPE ? find_type(kernel, number, values) : 0;
+    return type ? PyUnicode_FromString(precast_type_name(type)) : NULL;
+}

@@ -1,0 +1,94 @@
+/* What is wrong with a call, in one line of the spec's words. Each gives -1. */
+#include "extension.h"
+#include "index.h"
+#include "number.h"
+
+/* What a slot takes. */
+static const char *kind_of(const precast_slot_record *slot) {
+    if (slot->type & PRECAST_POINTER)
+        return "a tensor, an address or None";
+    return slot->type & PRECAST_DESCRIPTOR ? "a tensor or a tensor descriptor" : precast_type_name(slot->type);
+}
+
+static const char *name_of(const kernel_object *kernel, const precast_slot_record *slot) {
+    return precast_text(precast_index_of(kernel->owner->release), slot->name);
+}
+
+int wrong_type(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value) {
+    PyErr_Clear();
+    PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(value), "__name__");
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "argument `%s` of `%U` takes %s, not %S", name_of(kernel, slot), kernel->name,
+                 kind_of(slot), type ? type : Py_None);
+    Py_XDECREF(type);
+    return -1;
+}
+
+int wrong_elements(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value) {
+    PyErr_Clear();
+    PyObject *dtype = PyObject_GetAttr(value, kernel->owner->state->names[NAME_DTYPE]);
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "argument `%s` of `%U` has elements of type %S, which no kernel takes",
+                 name_of(kernel, slot), kernel->name, dtype ? dtype : Py_None);
+    Py_XDECREF(dtype);
+    return -1;
+}
+
+int does_not_fit(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value) {
+    PyErr_Clear();
+    if (slot->type & PRECAST_POINTER)
+        PyErr_Format(PyExc_OverflowError, "argument `%s` of `%U` is %R, which is no address", name_of(kernel, slot),
+                     kernel->name, value);
+    else
+        PyErr_Format(PyExc_OverflowError, "argument `%s` of `%U` is %R, which does not fit in %s",
+                     name_of(kernel, slot), kernel->name, value, precast_type_name(slot->type));
+    return -1;
+}
+
+/* The names of the arguments that are not among `present`, or of all, or of the axes. */
+static PyObject *list_names(const kernel_object *kernel, int axes, PyObject *const *present) {
+    uint32_t count = axes ? kernel->axis_count : kernel->argument_count;
+    PyObject *list = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
+    for (uint32_t i = 0; list && i < count; i++)
+        if (!present || !present[i])
+            PyList_Append(list, axes ? kernel->axes[i].name : kernel->arguments[i].name);
+    if (list && comma)
+        text = count ? PyUnicode_Join(comma, list) : PyUnicode_FromString("none");
+    Py_XDECREF(comma);
+    Py_XDECREF(list);
+    return text;
+}
+
+int wrong_count(const kernel_object *kernel, Py_ssize_t count) {
+    PyObject *arguments = list_names(kernel, 0, NULL);
+    if (arguments)
+        PyErr_Format(PyExc_TypeError, "`%U` takes %u arguments (%U), not %zd", kernel->name, kernel->argument_count,
+                     arguments, count);
+    Py_XDECREF(arguments);
+    return -1;
+}
+
+int lacks_arguments(const kernel_object *kernel, PyObject *const *arguments) {
+    PyObject *absent = list_names(kernel, 0, arguments), *all = list_names(kernel, 0, NULL);
+    if (absent && all)
+        PyErr_Format(PyExc_TypeError, "the call of `%U` lacks %U; its arguments are %U", kernel->name, absent, all);
+    Py_XDECREF(absent);
+    Py_XDECREF(all);
+    return -1;
+}
+
+int unknown_name(const kernel_object *kernel, PyObject *name) {
+    PyObject *arguments = list_names(kernel, 0, NULL), *axes = list_names(kernel, 1, NULL);
+    if (arguments && axes)
+        PyErr_Format(PyExc_TypeError, "`%U` has no argument or axis `%U`; arguments: %U; axes: %U", kernel->name, name,
+                     arguments, axes);
+    Py_XDECREF(arguments);
+    Py_XDECREF(axes);
+    return -1;
+}
+
+int wrong_grid(const kernel_object *kernel, PyObject *grid) {
+    PyErr_Clear();
+    PyErr_Format(PyExc_TypeError, "the grid of `%U` is %R; a grid is 1 to 3 integers", kernel->name, grid);
+    return -1;
+}
