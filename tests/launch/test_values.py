@@ -79,6 +79,7 @@ def test_an_error_of_a_callback_is_its_own_launch_s(small):
         if threading.get_ident() == culprit:
             small.count(np.zeros(4, np.int32), 4)
             raise KeyError(unit)
+        sum(range(2000))  # so that the other launch fails while this one is here
 
     def launch_well() -> None:
         try:
