@@ -174,7 +174,18 @@ def test_sign_command(tmp_path, capsys):
     assert main(["sign", str(release), "--key", private]) == 0
     assert capsys.readouterr().out == f"{release}/manifest.json.sig\n"
     assert main(["verify", str(release), "--key", public]) == 0
-    assert capsys.readouterr().out.endswith(f"good, signed by {public}\n")
+    said = capsys.readouterr().out
+    compiled = release / "python/demo/__pycache__/__init__.cpython-311.pyc"
+    compiled.parent.mkdir(parents=True)
+    compiled.touch()
+    assert main(["verify", str(release)]) == 0  # Python may have left it there
+    capsys.readouterr()
+    assert main(["verify", str(release), "--key", public]) == 1
+    assert (
+        f"{compiled} does not belong to the release, and Python would run it\nhint: remove it; "
+        in capsys.readouterr().err
+    )
+    assert said.endswith(f"good, signed by {public}\n")
     assert main(["sign", "--new-keys", str(tmp_path / "keys")]) == 1
     assert "is there already" in capsys.readouterr().err
     assert main(["sign"]) == 1

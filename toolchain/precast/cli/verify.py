@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    manifest = verify_release(arguments.release)
+    manifest = verify_release(arguments.release, allow_bytecode=not arguments.key)
     if arguments.key:
         verify_signature(arguments.release, arguments.key)
     signed = f", signed by {arguments.key}" if arguments.key else ""
