@@ -293,6 +293,22 @@ def check_calls_of_triton_are_served(kernels: Any, kit: Path) -> str | None:
     return None
 
 
+def check_buffer_of_a_pass(kernels: Any, kit: Path) -> None:
+    """What a pass counts in device memory comes back: one element of the last program is outside."""
+    sys.path.insert(0, str(kit / "pass_release" / "python"))
+    import counted
+
+    seen: list[tuple[Any, ...]] = []
+    counted.set_buffer_reader(lambda *values: seen.append(values))
+    x, out = torch.rand(300, device="cuda"), torch.zeros(301, device="cuda")
+    counted.shift(out, x, 300)
+    ((unit, name, data, each, programs),) = seen
+    assert (unit, name, each, programs) == ("shift@cuda:90", "bounds-check", 8, 3), seen
+    counts = [int.from_bytes(data[place : place + 4], "little") for place in range(0, len(data), 4)]
+    assert counts == [0, 0, 0, 0, 0, 1], counts
+    assert out[300] == 0 and bool((out[1:300] == x[:299]).all())
+
+
 def run_checks(kit: Path) -> dict[str, str]:
     """Results by name, in the order of this file."""
     sys.path.insert(0, str(kit / "release" / "python"))

@@ -1,8 +1,8 @@
 """Packs the device kit: everything that a machine with an NVIDIA GPU, torch and a C compiler needs to run `run.py`.
 
 `python tests/device/make_kit.py [FOLDER]`, `build/device-kit` unless said. Takes the newest release of this
-project's kernels (`precast build` makes it) and a release of bench/launch_kernels that it builds here. The kit needs no
-network and no Precast; it is refused beyond 64 MiB.
+project's kernels (`precast build` makes it) and two releases that it builds here, of bench/launch_kernels and of
+pass_project. The kit needs no network and no Precast; it is refused beyond 64 MiB.
 """
 
 from __future__ import annotations
@@ -23,11 +23,18 @@ HERE = Path(__file__).parent
 LIMIT_BYTES = 64 << 20
 
 
-def build_bench_release(folder: Path) -> Path:
-    """The release of the kernels that bench/launch.py measures, built below `folder`."""
-    shutil.copytree(ROOT / "bench/launch_kernels", folder, dirs_exist_ok=True)
+def build_release(project: Path, folder: Path) -> Path:
+    """The release of a copy of the project in `folder`."""
+    shutil.copytree(project, folder, dirs_exist_ok=True)
     subprocess.run([sys.executable, "-m", "precast", "build", "--project", str(folder)], check=True)
-    return (folder / "generated/bench/current").resolve()
+    return (folder / "generated" / read_project(folder).name / "current").resolve()
+
+
+def build_pass_release(folder: Path) -> Path:
+    """A release whose kernel counts, by a pass, what it would write outside of its buffer."""
+    (folder / "plugins").mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "plugins/bounds_check.py", folder / "plugins")
+    return build_release(HERE / "pass_project", folder)
 
 
 def make_kit(kit: Path) -> int:
@@ -36,10 +43,12 @@ def make_kit(kit: Path) -> int:
     release = ROOT / "generated" / project.name / "current"
     if not release.exists():
         raise ReleaseError(f"{release} is not there", hint="run `precast build` first")
-    bench = build_bench_release(kit.parent / "device-bench")
+    bench = build_release(ROOT / "bench/launch_kernels", kit.parent / "device-bench")
+    counted = build_pass_release(kit.parent / "device-passes")
     shutil.rmtree(kit, ignore_errors=True)
     write_kernel_kit(plan_project(project), release, kit)
     shutil.copytree(bench, kit / "bench_release")
+    shutil.copytree(counted, kit / "pass_release")
     for name in ("run.py", "check_runtime.py"):
         shutil.copy(HERE / name, kit)
     shutil.copytree(ROOT / "kernels", kit / "sources", ignore=shutil.ignore_patterns("*.toml", "__pycache__"))
