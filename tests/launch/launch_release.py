@@ -67,7 +67,8 @@ def symbol_of(unit: Unit) -> str:
 def make_unit(kernel, target, values, arguments, grid, hints=(), **facts) -> tuple[Unit, Facts]:
     unit = Unit(Variant(kernel, tuple(values), tuple(hints)), Target.parse(target), Source("kernels.py", "", kernel),
                 tuple(arguments), (), grid)  # fmt: skip
-    parameters = [Parameter("descriptor" if each.type.startswith("tensordesc") else "argument", each.name, each.type)
+    parameters = [Parameter("descriptor" if each.type.startswith("tensordesc") else "argument", each.name, each.type,
+                            written=target.startswith("cpu") and each.name == "out")
                   for each in arguments if each.type != "constexpr" and not each.constant]  # fmt: skip
     if unit.target.backend != "cpu":
         parameters += [Parameter("buffer", buffer.pass_name, "*i8") for buffer in facts.get("buffers", ())]

@@ -40,6 +40,22 @@ def test_numbers_that_fit_badly(small, x):
         small.record(out, True, *rest[:14], endless, *rest[15:], WIDTH="i32", REAL="fp16")
 
 
+def test_what_is_read_only_is_not_written(small, x, tmp_path):
+    """Not by a kernel that surely writes there; an input may be."""
+    frozen = aligned(1000)
+    frozen.flags.writeable = False
+    np.save(tmp_path / "x.npy", x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    for out in (frozen, mapped, frozen):
+        assert message(small.LaunchError, lambda out=out: small.scale(out, x, 2, 1000, BLOCK=64)) == (
+            "argument `out` of `scale` is read-only, and scale:dtype=fp32,BLOCK=64@cpu:x86-64-v3 writes to it"
+        )
+    out = aligned(1000)
+    for source in (mapped, frozen, mapped):
+        small.scale(out, source, 2, 1000, BLOCK=64)
+        np.testing.assert_array_equal(out, 2 * source)
+
+
 def test_more_types_of_tensor_than_are_remembered(small, x):
     out = aligned(1000)
     for number in range(50):

@@ -12,6 +12,7 @@ from cpu_harness import Compiled, make_ttir
 from kernel_cases import CASES
 from kernel_cases.case import Array, Descriptor, Scalar
 
+from precast.artifact import Parameter
 from precast.engines import cpu
 from precast.engines.parameters import parse_type
 from precast.grid import evaluate, parse_grid
@@ -127,7 +128,9 @@ def test_facts_of_a_unit():
     text = ttir_of(next(unit for unit in UNITS.values() if unit.kernel == "softmax"))
     loops = cpu.lower_ttir(text, "x86-64-v3")
     image = cpu.emit_object(cpu.lower_loops(loops, "x86-64-v3"), "x86-64-v3", cpu.symbol_of("softmax-0123456789ab"))
-    facts = cpu.read_facts(loops, (), image, cpu.symbol_of("softmax-0123456789ab"))
+    parameters = (Parameter("argument", "out", "*fp32"), Parameter("argument", "x", "*fp32"))
+    facts = cpu.read_facts(loops, parameters, image, cpu.symbol_of("softmax-0123456789ab"), (0, 1))
+    assert [each.written for each in facts.parameters] == [True, False]
     assert facts.symbol == "softmax_0123456789ab"
     assert b"softmax_0123456789ab\x00" in image
     assert facts.thread_scratch_bytes % 64 == 0

@@ -18,6 +18,7 @@ from release_runs import Run, import_package, run_from_c, run_from_python
 
 from precast.plan import plan_project
 from precast.project import read_project
+from precast.release.manifest import read_manifest
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,6 +30,7 @@ class Built:
     calls: tuple[Call, ...]
     package: ModuleType
     runner: Path
+    release: Path
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     assert done.returncode == 0, done.stdout + done.stderr
     plan, release = plan_project(read_project(folder), targets=("cpu:*",)), folder / "generated" / "kernels" / "current"
     runner = build_runner(plan, release, folder / "runner")
-    return Built(tuple(list_calls(plan, "cpu:*")), import_package(release), runner)
+    return Built(tuple(list_calls(plan, "cpu:*")), import_package(release), runner, release)
 
 
 def assert_right(runs: Sequence[Run]) -> None:
@@ -62,3 +64,16 @@ def test_every_kernel_has_a_case_and_runs_where_it_can(built: Built) -> None:
     assert specified == set(CASES)
     needed = {"bias_gelu", "swiglu", "softmax", "layer_norm", "rms_norm", "matmul"}
     assert needed <= {call.kernel for call in built.calls}
+
+
+def test_what_each_kernel_writes_is_known(built: Built) -> None:
+    """Only outputs, and each of them, whatever way the kernel comes to their addresses."""
+    written: dict[str, set[str]] = {}
+    for unit in read_manifest(built.release).units:
+        names = written.setdefault(unit.unit.partition(":")[0].partition("@")[0], set())
+        names |= {each.name for each in unit.facts.parameters if each.written}
+    two = {"out", "scale"}
+    others = {"cross_entropy": {"loss", "lse"}, "echo_scalars": {"integers", "floats", "pair.1"},
+              "histogram": {"counts"}, "quantize_fp8": two, "quantize_int8": two, "rms_norm": {"out", "residual"},
+              }  # fmt: skip
+    assert written == {kernel: others.get(kernel, {"out"}) for kernel in written}

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from precast.engines.parameters import parse_type, split_types
+from precast.artifact import Parameter, TensorDescriptor
+from precast.engines.parameters import list_places, parse_type, split_types
 from precast.engines.triton.assembler import AssemblerError, find_error, find_source_line, parse_log
 from precast.engines.triton.capture import first_error
 from precast.engines.triton.environment import find_ignored_variables, worker_environment
@@ -95,3 +96,11 @@ def test_what_workers_do_not_hear_is_listed():
     assert find_ignored_variables(shell, CompileSettings()) == ("PTXAS_OPTIONS", "TRITON_F32_DEFAULT")
     told = CompileSettings(environment=(("TRITON_F32_DEFAULT", "ieee"),))
     assert find_ignored_variables(shell, told) == ("PTXAS_OPTIONS",)
+
+
+def test_places_of_parameters():
+    """A descriptor of rank 2 is expanded to base, two shapes and strides, two flags, and shapes and strides again."""
+    parameters = [Parameter("argument", "n", "i32"), Parameter("descriptor", "x", "tensordesc<fp16[8,8]>"),
+                  Parameter("argument", "out", "*fp16"), Parameter("buffer", "count", "*i32")]  # fmt: skip
+    descriptors = {"x": TensorDescriptor("x", False, (8, 8))}
+    assert list_places(parameters, descriptors) == [0, 1, 12, 13]

@@ -37,12 +37,14 @@ class Parameter:
 
     `kind`: `argument` (a runtime argument by `name`), `descriptor` (expands as `TensorDescriptor` says),
     `buffer` (a pass's device buffer), `global_scratch` or `profile_scratch`. `type` is Triton's text, as in
-    `*fp16`, `i32`, `fp32`. Arguments specialised to a constant are absent.
+    `*fp16`, `i32`, `fp32`. Arguments specialised to a constant are absent. `written`: the kernel surely stores
+    through this pointer, as far as a CPU's engine can tell; never said on a GPU.
     """
 
     kind: str
     name: str
     type: str
+    written: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from precast.artifact import Facts
 from precast.engines import Announce, SourceText, StageFailure, StageOutput, cpu
-from precast.engines.parameters import list_parameters
+from precast.engines.parameters import list_parameters, list_places
 from precast.engines.triton.compile import TritonEngine
 from precast.engines.triton.cpu_stages import cpu_key_material, run_cpu_stage
 from precast.engines.triton.facts import list_descriptors
@@ -74,7 +74,8 @@ class CpuUnitEngine:
         buffers = tuple(buffer for output in stages.values() for buffer in output.buffers)
         descriptors = list_descriptors(unit, [])
         parameters = tuple(list_parameters(unit, descriptors, buffers, ()))
-        facts = cpu.read_facts(stages["loops"].text, parameters, stages["obj"].data, cpu.symbol_of(unit.slug))
+        places = list_places(parameters, descriptors)
+        facts = cpu.read_facts(stages["loops"].text, parameters, stages["obj"].data, cpu.symbol_of(unit.slug), places)
         digest = self._triton.digest_source(job)
         return replace(facts, buffers=buffers, tensor_descriptors=tuple(descriptors.values()), source_digest=digest)
 

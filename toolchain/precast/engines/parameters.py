@@ -28,6 +28,16 @@ def list_parameters(
         yield Parameter(name, name, kind)
 
 
+def list_places(parameters: Sequence[Parameter], descriptors: Mapping[str, TensorDescriptor]) -> list[int]:
+    """Which of the kernel's own arguments each parameter begins with: an expanded descriptor is many."""
+    places, at = [], 0
+    for parameter in parameters:
+        places.append(at)
+        descriptor = descriptors.get(parameter.name) if parameter.kind == "descriptor" else None
+        at += 3 + 4 * len(descriptor.block_shape) if descriptor else 1
+    return places
+
+
 def list_leaves(unit: Unit) -> Iterator[tuple[str, str]]:
     """Name and type text of each run-time value among a unit's arguments."""
     for argument in unit.arguments:

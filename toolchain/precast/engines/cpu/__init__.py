@@ -7,6 +7,8 @@ Everything that is refused is a `PassError` that names op and source line; the c
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from precast.artifact import Facts, Parameter
@@ -41,23 +43,34 @@ def symbol_of(slug: str) -> str:
     return re.sub(r"\W", "_", slug)
 
 
-def read_facts(loops_text: str, parameters: tuple[Parameter, ...], image: bytes, symbol: str) -> Facts:
-    """The facts of a unit: scratch from the `loops` text, code size from the object.
+def read_facts(
+    loops_text: str, parameters: tuple[Parameter, ...], image: bytes, symbol: str, places: Sequence[int] = ()
+) -> Facts:
+    """The facts of a unit: scratch and what is written from the `loops` text, code size from the object.
 
-    `parameters` are the run-time arguments in order, as the caller knows them from the unit.
+    `parameters` are the run-time arguments in order, as the caller knows them from the unit, and `places` says which
+    of the kernel's own arguments each begins with.
     """
     from precast.engines.cpu import elf
 
     found = re.search(r"precast\.thread_scratch_bytes = (\d+)", loops_text)
     if found is None:
         raise PassError("the `loops` text does not say how much scratch a thread needs")
+    written = read_written(loops_text)
+    marked = [replace(each, written=place in written) for each, place in zip(parameters, places, strict=False)]
     return Facts(
         symbol=symbol,
-        parameters=parameters,
+        parameters=(*marked, *parameters[len(marked) :]),
         warp_size=1,
         thread_scratch_bytes=int(found[1]),
         code_bytes=elf.find_code_bytes(image),
     )
+
+
+def read_written(loops_text: str) -> frozenset[int]:
+    """The numbers of the kernel's arguments that it stores through."""
+    found = re.search(r"precast\.written_arguments = \[([^\]]*)\]", loops_text)
+    return frozenset(int(each) for each in re.findall(r"\d+", found[1])) if found else frozenset()
 
 
 def describe_pipeline(stage: str, level: str) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:

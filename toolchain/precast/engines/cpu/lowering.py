@@ -7,6 +7,7 @@ of its own, which LLVM puts in place.
 from __future__ import annotations
 
 from precast.engines.cpu import control, inlining, statements
+from precast.engines.cpu.aliasing import base_argument
 from precast.engines.cpu.analyses import Analysis
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
@@ -18,6 +19,7 @@ from precast.engines.cpu.values import Scalar, memory_type
 from precast.errors import PassError
 
 SCRATCH_ATTRIBUTE = "precast.thread_scratch_bytes"
+WRITTEN_ATTRIBUTE = "precast.written_arguments"
 _GRID = ("x", "y", "z", "grid_x", "grid_y", "grid_z")
 
 
@@ -90,13 +92,22 @@ def _close_block(context: Context, terminator: Op, labels: dict[Block, str]) -> 
         raise refuse(terminator, "a function does not end with it")
 
 
+def find_written(function: Function) -> list[int]:
+    """The arguments that the kernel stores through, by number; not those of which that cannot be told."""
+    stores = (op for op in function.operation.walk() if op.name in ("tt.store", "tt.atomic_rmw", "tt.atomic_cas"))
+    bases = {base_argument(op.operands[0]) for op in stores}
+    return [index for index, value in enumerate(function.blocks[0].arguments) if value in bases]
+
+
 def _render_module(context: Context, function: Function, machine: Machine) -> str:
     types = [value.type.element for value in function.blocks[0].arguments]
     registers = [Scalar("", element).type for element in types]
     parameters = [f"%argument{index}: {type_}" for index, type_ in enumerate(registers)]
     parameters += [f"%{name}: i32" for name in _GRID] + ["%scratch: !llvm.ptr"]
     wide = f'passthrough = [["prefer-vector-width", "{machine.vector_bits}"]]'
-    lines = [f"module attributes {{{SCRATCH_ATTRIBUTE} = {context.scratch_bytes} : i64}} {{"]
+    written = ", ".join(map(str, find_written(function)))
+    facts = f"{SCRATCH_ATTRIBUTE} = {context.scratch_bytes} : i64, {WRITTEN_ATTRIBUTE} = [{written}]"
+    lines = [f"module attributes {{{facts}}} {{"]
     lines += [f"  func.func private @{name}{signature}" for name, signature in sorted(context.b.declarations.items())]
     program = f"{function.name}.program"
     lines.append(

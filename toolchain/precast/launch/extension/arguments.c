@@ -74,7 +74,7 @@ static int fill_pointer(kernel_object *kernel, const precast_slot_record *slot, 
     if (!view.type && view.from.kind != READ_UNKNOWN && view.from.kind != READ_POINTER)
         return wrong_elements(kernel, slot, value);
     values->slots[place] = precast_slot_pointer(view.address);
-    values->types[place] = view.type;
+    values->types[place] = view.type | (view.read_only ? PRECAST_READ_ONLY : 0);
     if (kernel->wants_sizes)
         values->sizes[place] = view.bytes;
     return note_device(kernel, &view, name, values);

@@ -83,7 +83,7 @@ static uint8_t find_type(const kernel_object *kernel, uint32_t number, const cal
     precast_span slots = index->kernels[kernel->number].slots;
     for (uint32_t i = 0; i < slots.count; i++)
         if (index->slots[slots.first + i].dtype_axis == number && values->types[i])
-            return values->types[i];
+            return values->types[i] & PRECAST_ELEMENT;
     return 0;
 }
 

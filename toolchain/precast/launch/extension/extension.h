@@ -127,6 +127,7 @@ typedef struct tensor_view {
     int backend;    /* 0: unknown */
     int device;
     int dl_device_type; /* DLPack's number for the device, where it was read that way */
+    int read_only;  /* as far as is said */
     uint64_t bytes; /* 0: unknown */
     int rank;       /* -1: unknown */
     int64_t shape[8], strides[8];

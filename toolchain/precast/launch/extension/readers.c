@@ -168,6 +168,14 @@ static int read_interface_type(module_state *state, PyObject *interface, PyObjec
     return text ? 0 : -1;
 }
 
+static int is_second_true(PyObject *pair) {
+    PyObject *second = PySequence_GetItem(pair, 1);
+    int truth = second && PyObject_IsTrue(second) > 0;
+    Py_XDECREF(second);
+    PyErr_Clear();
+    return truth;
+}
+
 /* Both array interfaces: a dict with `data` (address, read-only), `typestr`, `shape`, `strides` in bytes or None. */
 static int read_interface(module_state *state, PyObject *object, enum name which, tensor_view *view) {
     PyObject *interface = PyObject_GetAttr(object, state->names[which]);
@@ -194,6 +202,7 @@ static int read_interface(module_state *state, PyObject *object, enum name which
     view->bytes = (last + 1) * (uint64_t)size;
     view->backend = which == NAME_ARRAY_INTERFACE ? PRECAST_HOST : PRECAST_CUDA;
     view->device = -1; /* not said: the current one */
+    view->read_only = !failed && is_second_true(data);
     Py_XDECREF(strides);
     Py_XDECREF(shape);
     Py_XDECREF(address);

@@ -249,7 +249,7 @@ def _parameter_rows(tables: Tables, each: IndexedUnit) -> list[tuple[int, int, i
                     _kind_of(codes[slot], kind),
                     codes[slot],
                     slot,
-                    _descriptor(tables, descriptors, parameter, codes[slot]),
+                    _extra(tables, descriptors, parameter, codes[slot]),
                 )
                 for slot in _slots_of(each.unit, slots, parameter)
             ]
@@ -269,9 +269,10 @@ def _slots_of(unit: Unit, slots: Mapping[str, list[int]], parameter: Parameter) 
     return slots[parameter.name]
 
 
-def _descriptor(tables: Tables, descriptors: Mapping[str, TensorDescriptor], parameter: Parameter, code: int) -> int:
+def _extra(tables: Tables, descriptors: Mapping[str, TensorDescriptor], parameter: Parameter, code: int) -> int:
+    """The number of a descriptor; of any other parameter, whether it is written."""
     if not code & DESCRIPTOR or code & POINTER:
-        return 0
+        return int(parameter.written)
     found = descriptors.get(parameter.name)
     if found is None:
         raise BugError(f"facts have no tensor descriptor for parameter `{parameter.name}`")

@@ -12,6 +12,7 @@
 #define PRECAST_POINTER 0x80    /* in a type: a pointer to the type in the low bits, 0 for any */
 #define PRECAST_DESCRIPTOR 0x40 /* in a type: a tensor descriptor of the type in the low bits */
 #define PRECAST_ELEMENT 0x3f    /* the low bits */
+#define PRECAST_READ_ONLY 0x80  /* in a type that a call gives: the tensor must not be written to */
 #define PRECAST_NO_AXIS 255
 
 enum { PRECAST_CUDA = 1, PRECAST_HIP = 2, PRECAST_HOST = 3 }; /* backends */
@@ -83,6 +84,7 @@ typedef struct precast_unit_record {
     uint32_t code_bytes, description; /* text for the Python package */
 } precast_unit_record;
 
+/* `extra`: the number of a descriptor or of a pass's buffer; of an argument, whether the kernel surely writes there. */
 typedef struct precast_parameter_record { uint8_t kind, type; uint16_t slot; uint32_t extra; } precast_parameter_record;
 typedef struct precast_hint_record { uint16_t slot, kind; uint32_t divisor; } precast_hint_record;
 

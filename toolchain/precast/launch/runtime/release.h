@@ -17,7 +17,7 @@ typedef struct precast_call {
     const int64_t *axes;        /* a payload for each axis of the kernel */
     uint32_t axes_given;        /* a bit for each; BY_VALUE: all but a payload of 0 that is no value of the axis */
     const uint64_t *slots;      /* one for each slot of the kernel */
-    const uint8_t *types;       /* of the slots, as far as the caller knows; NULL: unknown */
+    const uint8_t *types;       /* of the slots, as far as known, with PRECAST_READ_ONLY; NULL: unknown */
     const uint64_t *sizes;      /* bytes from each pointer to the end of its buffer; 0 or NULL: unknown */
     const precast_grid *grid;   /* NULL: the spec's */
     int backend;                /* PRECAST_CUDA, PRECAST_HIP, PRECAST_HOST; 0: by stream and what is there */

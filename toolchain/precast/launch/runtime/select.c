@@ -175,6 +175,19 @@ static precast_status check_promises(const precast_index *index, const precast_d
     return PRECAST_OK;
 }
 
+static precast_status check_read_only(const precast_index *index, const precast_call *call,
+                                      const precast_unit_record *unit) {
+    const precast_kernel_record *kernel = &index->kernels[call->kernel];
+    const precast_parameter_record *parameter = &index->parameters[unit->parameters.first];
+    for (const precast_parameter_record *end = parameter + unit->parameters.count; parameter < end; parameter++)
+        if (parameter->kind == PRECAST_PARAMETER_ARGUMENT && parameter->extra &&
+            call->types[parameter->slot] & PRECAST_READ_ONLY)
+            return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` is read-only, and %s writes to it",
+                                precast_text(index, index->slots[kernel->slots.first + parameter->slot].name),
+                                precast_text(index, kernel->name), precast_text(index, unit->text));
+    return PRECAST_OK;
+}
+
 /* What the caller knows of its arguments' types must be what the unit was compiled for. */
 static precast_status check_types(const precast_index *index, const precast_call *call,
                                   const precast_unit_record *unit) {
@@ -189,7 +202,7 @@ static precast_status check_types(const precast_index *index, const precast_call
                                 precast_text(index, kernel->name), precast_type_name(found & 0x3f),
                                 precast_text(index, unit->text), precast_type_name(wanted & 0x3f));
     }
-    return PRECAST_OK;
+    return call->types ? check_read_only(index, call, unit) : PRECAST_OK;
 }
 
 /* Whether there is nothing to look at more closely. */
