@@ -116,6 +116,7 @@ typedef struct kernel_object {
 /* A kernel with a grid: what `kernel[grid]` gives. */
 typedef struct bound_object {
     PyObject_HEAD
+    vectorcall call;
     kernel_object *kernel;
     PyObject *grid;
 } bound_object;

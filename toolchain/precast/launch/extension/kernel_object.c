@@ -28,19 +28,28 @@ static void kernel_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-static PyObject *kernel_call(PyObject *self, PyObject *positional, PyObject *keywords) {
-    kernel_object *kernel = (kernel_object *)self;
+/* Both kinds of object are called fast; a call with a tuple and a dict comes this way. */
+static PyObject *call_slowly(kernel_object *kernel, PyObject *grid, PyObject *positional, PyObject *keywords) {
     PyObject *items[PRECAST_MAXIMUM_SLOTS];
     Py_ssize_t count = PyTuple_Size(positional);
     if (count > PRECAST_MAXIMUM_SLOTS)
         count = PRECAST_MAXIMUM_SLOTS;
     for (Py_ssize_t i = 0; i < count; i++)
         items[i] = PyTuple_GetItem(positional, i);
-    return call_kernel(kernel, NULL, items, count, NULL, NULL, keywords);
+    return call_kernel(kernel, grid, items, count, NULL, NULL, keywords);
+}
+
+/* The top bit of a fast call's count is the caller's own. */
+static Py_ssize_t count_of(size_t count_and_flag) {
+    return (Py_ssize_t)(count_and_flag << 1 >> 1);
+}
+
+static PyObject *kernel_call(PyObject *self, PyObject *positional, PyObject *keywords) {
+    return call_slowly((kernel_object *)self, NULL, positional, keywords);
 }
 
 static PyObject *kernel_vectorcall(PyObject *self, PyObject *const *arguments, size_t count_and_flag, PyObject *names) {
-    Py_ssize_t count = (Py_ssize_t)(count_and_flag << 1 >> 1); /* the top bit is the caller's own */
+    Py_ssize_t count = count_of(count_and_flag);
     return call_kernel((kernel_object *)self, NULL, arguments, count, names, arguments + count, NULL);
 }
 
@@ -48,15 +57,18 @@ void start_kernel(kernel_object *kernel) {
     kernel->call = kernel_vectorcall;
 }
 
-static PyObject *bound_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *names) {
+static PyObject *bound_call(PyObject *self, PyObject *positional, PyObject *keywords) {
     bound_object *bound = (bound_object *)self;
+    return call_slowly(bound->kernel, bound->grid, positional, keywords);
+}
+
+static PyObject *bound_vectorcall(PyObject *self, PyObject *const *arguments, size_t count_and_flag, PyObject *names) {
+    bound_object *bound = (bound_object *)self;
+    Py_ssize_t count = count_of(count_and_flag);
     return call_kernel(bound->kernel, bound->grid, arguments, count, names, arguments + count, NULL);
 }
 
-static PyMethodDef bound_method = {"launch", (PyCFunction)(void (*)(void))bound_call, METH_FASTCALL | METH_KEYWORDS,
-                                   "Launches the kernel with this grid."};
-
-/* `kernel[grid]`: a built-in function that holds kernel and grid, which Python calls without making a tuple. */
+/* `kernel[grid]` */
 static PyObject *kernel_subscript(PyObject *self, PyObject *grid) {
     kernel_object *kernel = (kernel_object *)self;
     bound_object *bound = PyObject_New(bound_object, kernel->owner->state->bound_type);
@@ -64,11 +76,10 @@ static PyObject *kernel_subscript(PyObject *self, PyObject *grid) {
         return NULL;
     Py_INCREF(self);
     Py_INCREF(grid);
+    bound->call = bound_vectorcall;
     bound->kernel = kernel;
     bound->grid = grid;
-    PyObject *function = PyCFunction_NewEx(&bound_method, (PyObject *)bound, NULL);
-    Py_DECREF(bound);
-    return function;
+    return (PyObject *)bound;
 }
 
 static void bound_dealloc(PyObject *self) {
@@ -159,7 +170,15 @@ static PyType_Slot kernel_slots[] = {
 PyType_Spec kernel_spec = {"_launch.Kernel", sizeof(kernel_object), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | HAVE_VECTORCALL, kernel_slots};
 
-static PyType_Slot bound_slots[] = {{Py_tp_dealloc, bound_dealloc}, {0, NULL}};
+static PyMemberDef bound_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(bound_object, call), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot bound_slots[] = {
+    {Py_tp_dealloc, bound_dealloc}, {Py_tp_call, bound_call}, {Py_tp_members, bound_members},
+    {Py_tp_doc, "A kernel with a grid: call it."}, {0, NULL},
+};
 
 PyType_Spec bound_spec = {"_launch.Bound", sizeof(bound_object), 0,
-                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, bound_slots};
+                          Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | HAVE_VECTORCALL, bound_slots};
