@@ -1,4 +1,6 @@
 /* Launches on the CPU, and everything that needs no device. */
+#include <dirent.h>
+#include <limits.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,7 +148,43 @@ static void scratch_and_threads(void) {
     }
     for (int i = 0; i < 3000; i++)
         CHECK(counts[i] == 5);
-    FAILS(small_set_threads(k, -1), PRECAST_BAD_ARGUMENT, "a CPU launch cannot use -1 threads");
+    OK(small_set_threads(k, 1024));
+    const struct { int count; const char *expected; } wrong[] = {
+        {-1, "a CPU launch cannot use -1 threads: 1 to 1024, or 0 for as many as the process may run on"},
+        {1025, "a CPU launch cannot use 1025 threads: 1 to 1024, or 0 for as many as the process may run on"},
+        {INT_MAX, "a CPU launch cannot use 2147483647 threads: 1 to 1024, or 0 for as many as the process may run on"},
+    };
+    for (int i = 0; i < 3; i++)
+        FAILS(small_set_threads(k, wrong[i].count), PRECAST_BAD_ARGUMENT, wrong[i].expected);
+}
+
+static int count_threads(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    CHECK(tasks);
+    for (struct dirent *entry; (entry = readdir(tasks));)
+        count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+/* What the process may run on is counted by the first launch that wants to know, and again when it is asked for. */
+static void threads_by_affinity(void) {
+    cpu_set_t before, one;
+    open_release();
+    CHECK(!sched_getaffinity(0, sizeof before, &before));
+    CPU_ZERO(&one);
+    for (int i = 0; !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &before))
+            CPU_SET(i, &one);
+    CHECK(!sched_setaffinity(0, sizeof one, &one));
+    OK(small_count(k, PRECAST_CPU, (small_count_axes){0}, counts, 3000));
+    CHECK(count_threads() == 1 && !sched_setaffinity(0, sizeof before, &before));
+    OK(small_count(k, PRECAST_CPU, (small_count_axes){0}, counts, 3000));
+    CHECK(count_threads() == 1);
+    OK(small_set_threads(k, 0));
+    OK(small_count(k, PRECAST_CPU, (small_count_axes){0}, counts, 3000));
+    CHECK(count_threads() == CPU_COUNT(&before));
 }
 
 static void *launch_many(void *argument) {
@@ -202,10 +240,12 @@ static void questions(void) {
     for (size_t i = 0; i < count; i++) {
         CHECK(strstr(units[i].unit, units[i].kernel) == units[i].unit && strstr(units[i].unit, units[i].target));
         cpu += !strncmp(units[i].target, "cpu:", 4);
+        CHECK(!units[i].loaded || (!strncmp(units[i].target, "cpu:", 4) && units[i].fits));
         loaded += units[i].loaded;
-        CHECK(units[i].loaded == (!strncmp(units[i].target, "cpu:", 4) && units[i].fits));
+        /* Where v3 runs, nothing chooses v2. */
+        CHECK(units[i].loaded || strcmp(units[i].kernel, "scale") || strcmp(units[i].target, HOST));
     }
-    CHECK(loaded == cpu && loaded == 27);
+    CHECK(cpu == 27 && loaded == 27 - 8);
     free(units);
     OK(small_selfcheck(k));
     OK(small_unload(k));
@@ -241,7 +281,94 @@ static void opened_many_times(void) {
     small_close(NULL);
     FAILS(small_open("/nowhere", &k), PRECAST_NO_RELEASE, "cannot open /nowhere/index.bin: No such file or directory");
     CHECK(!k);
-    FAILS(small_nothing(NULL, PRECAST_CPU, (small_nothing_axes){0}, 1), PRECAST_NO_RELEASE, "the release is not open");
+}
+
+#define NOT_OPEN(call) FAILS(call, PRECAST_NO_RELEASE, "the release is not open")
+
+static void no_release(void) {
+    precast_unit unit;
+    NOT_OPEN(small_nothing(NULL, PRECAST_CPU, (small_nothing_axes){0}, 1));
+    NOT_OPEN(small_preload(NULL, PRECAST_CPU, NULL));
+    NOT_OPEN(small_unload(NULL));
+    NOT_OPEN(small_selfcheck(NULL));
+    NOT_OPEN(small_set_threads(NULL, 1));
+    NOT_OPEN(small_set_allocator(NULL, NULL));
+    NOT_OPEN(small_set_buffer_reader(NULL, NULL, NULL));
+    CHECK(small_open(NULL, NULL) == PRECAST_BAD_ARGUMENT);
+    CHECK(small_query(NULL, &unit, 1) == 0 && !strcmp(small_error(), "the release is not open"));
+    open_release();
+    CHECK(small_query(k, NULL, 1) > 1);
+}
+
+static void no_key(void) {
+    FAILS(small_open_signed(folder, NULL, &k), PRECAST_UNTRUSTED,
+          "a signature is required, and the key to check it with is NULL");
+    CHECK(!k);
+    FAILS(small_open_signed(folder, NULL, NULL), PRECAST_UNTRUSTED,
+          "a signature is required, and the key to check it with is NULL");
+}
+
+/* A release is the folder that was opened, wherever the process and the link go. */
+static void opened_by_another_name(void) {
+    char place[] = "/tmp/precast-open-XXXXXX", link[64];
+    const char *name = strrchr(folder, '/');
+    small *linked;
+    CHECK(mkdtemp(place) && name);
+    snprintf(link, sizeof link, "%s/current", place);
+    CHECK(!symlink(folder, link));
+    OK(small_open(link, &linked));
+    CHECK(!unlink(link) && !symlink("/nowhere", link));
+    CHECK(!chdir(folder) && !chdir(".."));
+    OK(small_open(name + 1, &k));
+    CHECK(!chdir("/"));
+    fill();
+    OK(small_scale(k, PRECAST_CPU, axes(PRECAST_FP32, 64), out, x, 2, N));
+    OK(small_scale(linked, PRECAST_CPU, axes(PRECAST_FP32, 64), out, out, 2, N));
+    check_scaled(4, N);
+    OK(small_selfcheck(linked));
+    small_close(linked);
+    CHECK(!unlink(link) && !rmdir(place));
+}
+
+static void *const stream = (void *)0x10007;
+
+/* What is launched with a stream lies on a GPU: the CPU must not touch it. */
+static void stream_without_device(void) {
+    open_release();
+    for (int i = 0; i < 2; i++) {
+        FAILS(small_scale(k, stream, axes(PRECAST_FP32, 64), (void *)0x7f0000000000, (void *)0x7f0000000000, 2, N),
+              PRECAST_NO_DEVICE, "the CUDA driver finds no device; the HIP runtime finds no device");
+        fill();
+        OK(small_scale(k, NULL, axes(PRECAST_FP32, 64), out, x, 2, N));
+        check_scaled(2, N);
+    }
+}
+
+/* With libraries of no functions, which an old driver is too: NULL does not go on to the CPU. */
+static void cuda_without_functions(void) {
+    open_release();
+    FAILS(small_scale(k, stream, axes(PRECAST_FP32, 64), out, x, 2, N), PRECAST_NO_DEVICE,
+          "the CUDA driver is too old: it has no cuInit");
+    FAILS(small_scale(k, NULL, axes(PRECAST_FP32, 64), out, x, 2, N), PRECAST_NO_DEVICE,
+          "the CUDA driver is too old: it has no cuInit");
+    OK(small_scale(k, PRECAST_CPU, axes(PRECAST_FP32, 64), out, x, 2, N));
+}
+
+static void hip_without_functions(void) {
+    open_release();
+    FAILS(small_scale(k, NULL, axes(PRECAST_FP32, 64), out, x, 2, N), PRECAST_NO_DEVICE,
+          "the HIP runtime is too old: it has no hipInit");
+}
+
+static void no_libraries(void) {
+    open_release();
+    CHECK(small_scale(k, stream, axes(PRECAST_FP32, 64), out, x, 2, N) == PRECAST_NO_DEVICE);
+    const char *message = small_error(), *second = strstr(message, "; the HIP runtime is not to be had: ");
+    CHECK(strstr(message, "the CUDA driver is not to be had: ") == message && second);
+    CHECK(strstr(message, "libcuda.so.1: ") < second && strstr(second, "libamdhip64.so: "));
+    fill();
+    OK(small_scale(k, NULL, axes(PRECAST_FP32, 64), out, x, 2, N));
+    check_scaled(2, N);
 }
 
 int main(int argc, char **argv) {
@@ -251,7 +378,11 @@ int main(int argc, char **argv) {
         {"no_hint_holds", no_hint_holds}, {"every_scalar", every_scalar}, {"selection_table", selection_table},
         {"scratch_and_threads", scratch_and_threads}, {"concurrent_launches", concurrent_launches},
         {"failed_assertion", failed_assertion}, {"pass_buffer", pass_buffer}, {"questions", questions},
-        {"forked_child", forked_child}, {"opened_many_times", opened_many_times}, {NULL, NULL},
+        {"forked_child", forked_child}, {"opened_many_times", opened_many_times},
+        {"threads_by_affinity", threads_by_affinity}, {"no_release", no_release}, {"no_key", no_key},
+        {"opened_by_another_name", opened_by_another_name}, {"stream_without_device", stream_without_device},
+        {"cuda_without_functions", cuda_without_functions}, {"hip_without_functions", hip_without_functions},
+        {"no_libraries", no_libraries}, {NULL, NULL},
     };
     return run_scenario(all, argc, argv);
 }

@@ -1,32 +1,5 @@
-/* Launches against the CUDA driver for tests: every feature, every failure. */
-#include "check.h"
-#include "fake_cuda.h"
-
-static _Alignas(64) float x[64], out[64];
-static void *const stream = (void *)0x10007; /* number 7 of device 0 */
-static const small_scale_axes scale64 = {.dtype = PRECAST_FP32, .BLOCK = 64};
-
-static small_features_axes feature(int which) {
-    small_features_axes axes = {.FEATURE = which};
-    return axes;
-}
-
-#define FEATURE(name) feature(SMALL_FEATURES_FEATURE_##name)
-
-static uint64_t parameter(int number) {
-    uint64_t value = 0;
-    const fake_launch *launch = fake_last_launch();
-    int end = launch->offsets[number + 1];
-    int size = number + 1 < launch->parameter_count ? end - launch->offsets[number] : 8;
-    memcpy(&value, launch->bytes + launch->offsets[number], (size_t)(size > 8 ? 8 : size));
-    return value;
-}
-
-static void with_devices(int count, int first, int second) {
-    int archs[] = {first, second};
-    fake_devices(count, archs);
-    open_release();
-}
+/* Launches against the CUDA driver for tests: all that a launch can carry. */
+#include "gpu.h"
 
 static void plain(void) {
     open_release();
@@ -98,35 +71,18 @@ static void scratch(void) {
     CHECK(!parameter(1) && parameter(2) && fake_count("cuMemsetD8Async") == 1 && fake_live_allocations() == 0);
 }
 
-static size_t asked_bytes, asked_alignment;
-static int gave, took;
-
-static void *give(void *context, size_t bytes, size_t alignment, precast_stream on, int device) {
-    CHECK(context == &asked_bytes && on == stream && device == 0);
-    asked_bytes = bytes, asked_alignment = alignment, gave++;
-    return malloc(bytes);
-}
-
-static void take(void *context, void *memory, precast_stream on, int device) {
-    CHECK(context == &asked_bytes && on == stream && device == 0);
-    took++;
-    free(memory);
-}
-
-static void *refuse(void *context, size_t bytes, size_t alignment, precast_stream on, int device) {
-    (void)context, (void)bytes, (void)alignment, (void)on, (void)device;
-    return NULL;
-}
-
 static void allocator(void) {
-    precast_allocator mine = {give, take, &asked_bytes}, nothing = {NULL, NULL, NULL}, none = {refuse, NULL, NULL};
+    notes kept = {0, 0, 0, 0};
+    precast_allocator mine = {give, take, &kept}, nothing = {NULL, NULL, NULL}, none = {refuse, NULL, NULL};
     open_release();
     OK(small_set_allocator(k, &mine));
     OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
-    CHECK(asked_bytes == 100 * 3 * 2 * 2 && asked_alignment == 128 && gave == 1 && took == 1);
+    CHECK(kept.bytes == 100 * 3 * 2 * 2 && kept.alignment == 128 && kept.gave == 1 && kept.took == 1);
     CHECK(fake_count("cuMemAllocAsync") == 0);
     fake_fail("cuLaunchKernelEx", 719, 0);
-    CHECK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3) == PRECAST_DRIVER_FAILED && took == 2);
+    CHECK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3) == PRECAST_DRIVER_FAILED && kept.took == 2);
+    OK(small_features(k, stream, FEATURE(ALIGNED), NULL, 3));
+    CHECK(kept.alignment == 512 && kept.took == 3);
     OK(small_set_allocator(k, &none));
     FAILS(small_features(k, stream, FEATURE(SCRATCH), NULL, 3), PRECAST_OUT_OF_MEMORY,
           "the allocator gave no memory for 1200 bytes of global scratch");
@@ -134,6 +90,18 @@ static void allocator(void) {
     OK(small_set_allocator(k, NULL));
     OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
     CHECK(fake_count("cuMemAllocAsync") == 1);
+    FAILS(small_features(k, stream, FEATURE(ALIGNED), NULL, 3), PRECAST_BAD_ARGUMENT,
+          "global scratch needs alignment 512: set an allocator");
+}
+
+/* What one allocator gave goes back to it, whichever is set meanwhile. */
+static void allocator_changed_by_itself(void) {
+    notes kept = {0, 0, 0, 0};
+    precast_allocator mine = {give_and_go, take, &kept};
+    open_release();
+    OK(small_set_allocator(k, &mine));
+    OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
+    CHECK(kept.gave == 1 && kept.took == 1 && fake_count("cuMemFreeAsync") == 0);
 }
 
 static int64_t read_programs;
@@ -210,19 +178,42 @@ static void two_devices(void) {
 static void *on_second_device(void *argument) {
     (void)argument;
     OK(small_scale(k, (void *)0x20001, scale64, out, x, 1, 7));
-    CHECK(fake_current_device() == 1);
+    CHECK(fake_current_device() == 1 && fake_last_launch()->device == 1);
     return NULL;
 }
 
 static void a_device_for_each_thread(void) {
-    pthread_t thread;
     with_devices(2, 90, 86);
     OK(small_scale(k, (void *)0x10001, scale64, out, x, 1, 7));
-    CHECK(!pthread_create(&thread, NULL, on_second_device, NULL));
-    pthread_join(thread, NULL);
-    CHECK(fake_last_launch()->device == 1 && fake_count("cuModuleLoadData") == 2);
+    on_a_thread(on_second_device);
+    CHECK(fake_count("cuModuleLoadData") == 2);
     OK(small_unload(k));
     CHECK(fake_live_modules() == 0 && fake_current_device() == 0);
+}
+
+/* To the device that a call names and back, also to none. */
+static void *on_the_tensors_device(void *argument) {
+    (void)argument;
+    OK(scale_on(PRECAST_CUDA, 1));
+    CHECK(fake_last_launch()->device == 1 && fake_current_device() == -1);
+    OK(scale_on(PRECAST_CUDA, 1));
+    CHECK(fake_current_device() == -1 && fake_count("cuModuleLoadData") == 1);
+    OK(small_scale(k, NULL, scale64, out, x, 1, 7));
+    CHECK(fake_last_launch()->device == 0 && fake_current_device() == 0);
+    OK(scale_on(PRECAST_CUDA, 1));
+    OK(scale_on(PRECAST_CUDA, 0));
+    CHECK(fake_last_launch()->device == 0 && fake_current_device() == 0 && fake_count("cuModuleLoadData") == 2);
+    return NULL;
+}
+
+static void tensors_device(void) {
+    with_devices(2, 90, 86);
+    on_a_thread(on_the_tensors_device);
+    FAILS(scale_on(PRECAST_CUDA, 2), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_OTHER (101) while going to the tensors' device");
+    fake_fail("cuCtxSetCurrent", 400, 1);
+    FAILS(scale_on(PRECAST_CUDA, 1), PRECAST_DRIVER_FAILED,
+          "CUDA: CUDA_ERROR_INVALID_HANDLE (400) while going back to the current device");
 }
 
 static void architectures(void) {
@@ -252,84 +243,6 @@ static void architectures(void) {
     k = NULL;
 }
 
-static void lost_context(void) {
-    open_release();
-    OK(small_scale(k, stream, scale64, out, x, 1, 7));
-    fake_reset_context(0);
-    OK(small_scale(k, stream, scale64, out, x, 1, 7));
-    CHECK(fake_count("cuModuleLoadData") == 2);
-    OK(small_unload(k));
-    CHECK(fake_count("cuModuleUnload") == 1); /* the lost context's module went with it */
-}
-
-static void failing_loads(void) {
-    static const struct { const char *function; int code; const char *doing; } table[] = {
-        {"cuModuleLoadData", 218, "loading the image of scale:dtype=fp32,BLOCK=64@cuda:90"},
-        {"cuModuleGetFunction", 500,
-         "looking for the kernel's symbol in the image of scale:dtype=fp32,BLOCK=64@cuda:90"},
-        {"cuLaunchKernel", 719, "launching scale:dtype=fp32,BLOCK=64@cuda:90"},
-        {"cuStreamGetCtx", 400, "looking for the current device"},
-        {"cuCtxSetCurrent", 400, "looking for the current device"},
-        {"cuCtxGetId", 999, "looking for the current device"},
-        {"cuDeviceGetAttribute", 1, "asking for the device's facts"},
-    };
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        char expected[256];
-        small *own;
-        fake_reset_context(0);
-        OK(small_open(folder, &own));
-        fake_fail(table[i].function, table[i].code, 0);
-        snprintf(expected, sizeof expected, "CUDA: CUDA_ERROR_%s (%d) while %s",
-                 table[i].code == 400 ? "INVALID_HANDLE" : "OTHER", table[i].code, table[i].doing);
-        FAILS(small_scale(own, stream, scale64, out, x, 1, 7), PRECAST_DRIVER_FAILED, expected);
-        OK(small_scale(own, stream, scale64, out, x, 1, 7));
-        small_close(own);
-        CHECK(fake_live_modules() == 0);
-    }
-}
-
-static void out_of_memory(void) {
-    open_release();
-    fake_fail("cuModuleLoadData", 2, 0);
-    FAILS(small_scale(k, stream, scale64, out, x, 1, 7), PRECAST_OUT_OF_MEMORY,
-          "CUDA: CUDA_ERROR_OUT_OF_MEMORY (2) while loading the image of scale:dtype=fp32,BLOCK=64@cuda:90");
-    fake_fail("cuMemAllocAsync", 2, 0);
-    FAILS(small_features(k, stream, FEATURE(SCRATCH), NULL, 3), PRECAST_OUT_OF_MEMORY,
-          "CUDA: CUDA_ERROR_OUT_OF_MEMORY (2) while allocating global scratch");
-    fake_fail("cuMemsetD8Async", 700, 0);
-    FAILS(small_features(k, stream, FEATURE(PROFILE), NULL, 3), PRECAST_DRIVER_FAILED,
-          "CUDA: CUDA_ERROR_OTHER (700) while clearing profile scratch");
-    fake_fail("cuMemFreeAsync", 700, 0);
-    FAILS(small_features(k, stream, FEATURE(SCRATCH), NULL, 3), PRECAST_DRIVER_FAILED,
-          "CUDA: CUDA_ERROR_OTHER (700) while giving scratch back");
-    OK(small_set_buffer_reader(k, read_counters, NULL));
-    fake_fail("cuStreamSynchronize", 700, 0);
-    FAILS(small_features(k, stream, FEATURE(BUFFER), NULL, 3), PRECAST_DRIVER_FAILED,
-          "CUDA: CUDA_ERROR_OTHER (700) while reading a pass's buffer");
-    CHECK(fake_live_allocations() == 1); /* the one whose release was made to fail */
-    FAILS(small_features_grid(k, stream, FEATURE(SCRATCH), (precast_grid){1 << 28, 65535, 65535}, NULL, 3),
-          PRECAST_OUT_OF_MEMORY, "global scratch of this grid does not fit in memory");
-}
-
-static void *launch_both(void *argument) {
-    intptr_t number = (intptr_t)argument;
-    for (int i = 0; i < 50; i++) {
-        OK(small_scale(k, stream, scale64, out, x, 1, number % 2 ? 1000 : 1024));
-        if (i % 10 == 0)
-            CHECK(small_scale(k, stream, scale64, (char *)out + 4, x, 1, 7) == PRECAST_BAD_ARGUMENT);
-    }
-    OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
-    return NULL;
-}
-
-static void many_threads_slow_loads(void) {
-    open_release();
-    fake_slow_loads(30);
-    on_threads(launch_both);
-    CHECK(fake_count("cuModuleLoadData") == 3 && fake_count("cuLaunchKernel") == 64 * 50);
-    CHECK(fake_live_allocations() == 0);
-}
-
 static void preload(void) {
     open_release();
     OK(small_preload(k, stream, "scale"));
@@ -341,14 +254,14 @@ static void preload(void) {
     CHECK(fake_count("cuThreadExchangeStreamCaptureMode") == 2 * fake_count("cuModuleLoadData"));
 }
 
-static void no_device(void) {
-    int archs[] = {90};
-    fake_devices(0, archs);
-    open_release();
-    OK(small_scale(k, NULL, scale64, out, x, 2, 64)); /* the CPU is next in line */
-    CHECK(fake_launch_count() == 0);
-    FAILS(small_features(k, NULL, FEATURE(PLAIN), NULL, 3), PRECAST_NO_UNIT,
-          "no unit of `features` runs on " HOST "; it is built for cuda:90, hip:gfx942");
+/* On cuda:86 the units of cuda:80 are never chosen. */
+static void preload_what_can_be_chosen(void) {
+    with_devices(1, 86, 0);
+    OK(small_preload(k, stream, "scale"));
+    CHECK(fake_count("cuModuleLoadData") == 8 && count_loaded("cuda:86") == 8 && count_loaded("cuda:80") == 0);
+    OK(small_scale(k, stream, scale64, out, x, 1, 1024));
+    OK(small_scale(k, stream, scale64, out, x, 1, 1000));
+    CHECK(fake_count("cuModuleLoadData") == 8);
 }
 
 static void cpu_beside_cuda(void) {
@@ -358,38 +271,41 @@ static void cpu_beside_cuda(void) {
     CHECK(out[3] == 8 && fake_count("cuInit") == 0);
 }
 
-static void old_driver(void) {
-    open_release();
-    OK(small_scale(k, stream, scale64, out, x, 1, 7));
-    FAILS(small_features(k, stream, FEATURE(PDL), NULL, 3), PRECAST_DRIVER_FAILED,
-          "CUDA: CUDA_ERROR_OTHER (801) while launching features:FEATURE=pdl@cuda:90");
-    FAILS(small_features(k, stream, FEATURE(SCRATCH), NULL, 3), PRECAST_DRIVER_FAILED,
-          "CUDA: CUDA_ERROR_OTHER (801) while allocating global scratch");
+/* Launch after launch of one kernel: each means its own unit, whatever the one before meant. */
+static char symbols[8][256];
+
+static void launch_steady(int which) {
+    small_steady_axes axes = {.BLOCK = which & 4 ? 128 : 64};
+    int n = which & 1 ? 32 : 33, m = which & 2 ? 48 : 50;
+    OK(small_steady(k, stream, axes, x, n, m));
+    const fake_launch *launch = fake_last_launch();
+    CHECK(!symbols[which][0] || !strcmp(symbols[which], launch->symbol));
+    CHECK(launch->stream == stream && launch->threads == 128);
+    CHECK(launch->grid[0] == 2 && launch->grid[1] == 3 && launch->grid[2] == 1);
+    CHECK(launch->parameter_count == 5 && parameter(0) == (uint64_t)x && (int)parameter(1) == n);
+    CHECK((int)parameter(2) == m && !parameter(3) && !parameter(4));
 }
 
-/* Launch after launch of one kernel: each means its own unit, whatever the one before meant. */
-static void one_after_another(void) {
-    char symbols[8][256];
-    with_devices(1, 90, 0);
-    for (int round = 0; round < 200; round++) {
-        int which = round < 8 ? round : round * 7919 / 13 % 8;
-        small_steady_axes axes = {.BLOCK = which & 4 ? 128 : 64};
-        int n = which & 1 ? 32 : 33, m = which & 2 ? 48 : 50;
-        for (int i = 0; i < 1 + round % 3; i++) {
-            OK(small_steady(k, stream, axes, x, n, m));
-            const fake_launch *launch = fake_last_launch();
-            if (round < 8 && !i)
-                strcpy(symbols[which], launch->symbol);
-            CHECK(!strcmp(symbols[which], launch->symbol));
-            CHECK(launch->stream == stream && launch->threads == 128);
-            CHECK(launch->grid[0] == 2 && launch->grid[1] == 3 && launch->grid[2] == 1);
-            CHECK(launch->parameter_count == 5 && parameter(0) == (uint64_t)x && (int)parameter(1) == n);
-            CHECK((int)parameter(2) == m && !parameter(3) && !parameter(4));
-        }
-    }
-    for (int i = 0; i < 8; i++)
+static void learn_symbols(void) {
+    for (int i = 0; i < 8; i++) {
+        launch_steady(i);
+        strcpy(symbols[i], fake_last_launch()->symbol);
         for (int j = 0; j < i; j++)
             CHECK(strcmp(symbols[i], symbols[j]));
+    }
+}
+
+static void *launch_steadily(void *argument) {
+    for (int round = 0; round < 200; round++)
+        for (int i = 0; i < 1 + round % 3; i++)
+            launch_steady((round + (int)(intptr_t)argument) * 7919 / 13 % 8);
+    return NULL;
+}
+
+static void one_after_another(void) {
+    with_devices(1, 90, 0);
+    learn_symbols();
+    launch_steadily(NULL);
     CHECK(fake_count("cuModuleLoadData") == 8);
     /* A constant is no promise: nothing but the choice itself keeps 50 from the unit for 1. */
     for (int i = 0; i < 2; i++) {
@@ -398,6 +314,16 @@ static void one_after_another(void) {
     }
     OK(small_steady(k, stream, (small_steady_axes){64}, x, 33, 50));
     CHECK(fake_last_launch()->parameter_count == 5 && !strcmp(symbols[0], fake_last_launch()->symbol));
+}
+
+static void one_after_another_on_all_threads(void) {
+    with_devices(1, 90, 0);
+    fake_slow_loads(1);
+    on_threads(launch_steadily);
+    CHECK(fake_count("cuModuleLoadData") == 8);
+    learn_symbols();
+    on_threads(launch_steadily);
+    CHECK(fake_count("cuModuleLoadData") == 8);
 }
 
 /* Every parameter lies where its size aligns it, the hidden ones are zero, and an axis of one value may be left out. */
@@ -434,7 +360,6 @@ static void *steady_on_second_device(void *argument) {
 static void nothing_is_taken_for_granted(void) {
     const small_steady_axes axes = {.BLOCK = 64};
     char expected[128];
-    pthread_t thread;
     with_devices(2, 90, 86);
     OK(small_steady(k, stream, axes, x, 33, 50));
     snprintf(expected, sizeof expected, "argument `x` of `steady` promises align = 16, and its address is 0x%llx",
@@ -455,8 +380,7 @@ static void nothing_is_taken_for_granted(void) {
           "CUDA: CUDA_ERROR_OTHER (719) while launching steady:BLOCK=64@cuda:90");
     fake_fail("cuCtxGetId", 999, 0);
     OK(small_steady(k, stream, axes, x, 33, 50)); /* asked once more */
-    CHECK(!pthread_create(&thread, NULL, steady_on_second_device, NULL));
-    pthread_join(thread, NULL);
+    on_a_thread(steady_on_second_device);
     OK(small_steady(k, stream, axes, x, 33, 50));
     CHECK(fake_last_launch()->device == 0 && fake_count("cuModuleLoadData") == 2);
     OK(small_unload(k));
@@ -471,13 +395,14 @@ int main(int argc, char **argv) {
     static const scenario all[] = {
         {"plain", plain}, {"hints", hints}, {"zero_grid", zero_grid}, {"grid_limits", grid_limits},
         {"attributes", attributes}, {"shared_memory", shared_memory}, {"scratch", scratch}, {"allocator", allocator},
-        {"pass_buffer", pass_buffer}, {"tensor_descriptors", tensor_descriptors},
-        {"default_streams", default_streams}, {"two_devices", two_devices},
-        {"a_device_for_each_thread", a_device_for_each_thread}, {"architectures", architectures},
-        {"lost_context", lost_context}, {"failing_loads", failing_loads}, {"out_of_memory", out_of_memory},
-        {"many_threads_slow_loads", many_threads_slow_loads}, {"preload", preload}, {"no_device", no_device},
-        {"cpu_beside_cuda", cpu_beside_cuda}, {"old_driver", old_driver},
-        {"one_after_another", one_after_another}, {"sizes_of_parameters", sizes_of_parameters}, {"nothing_is_taken_for_granted", nothing_is_taken_for_granted},
+        {"allocator_changed_by_itself", allocator_changed_by_itself}, {"pass_buffer", pass_buffer},
+        {"tensor_descriptors", tensor_descriptors}, {"default_streams", default_streams}, {"two_devices", two_devices},
+        {"a_device_for_each_thread", a_device_for_each_thread}, {"tensors_device", tensors_device},
+        {"architectures", architectures}, {"preload", preload},
+        {"preload_what_can_be_chosen", preload_what_can_be_chosen}, {"cpu_beside_cuda", cpu_beside_cuda},
+        {"one_after_another", one_after_another},
+        {"one_after_another_on_all_threads", one_after_another_on_all_threads},
+        {"sizes_of_parameters", sizes_of_parameters}, {"nothing_is_taken_for_granted", nothing_is_taken_for_granted},
         {NULL, NULL},
     };
     return run_scenario(all, argc, argv);

@@ -1,9 +1,9 @@
 """A small release for tests of the runtime: hand-written CPU units, and images that the drivers for tests understand.
 
 Kernels: `scale` on every kind of target; `record` (scalars of all types, a tuple, an absent argument); `count` (scratch
-on the CPU); `fail` (a device assertion); `tally` (a pass's buffer); `nothing`; and on CUDA `features`, one variant for
-each thing that a launch can carry, `steady`, whose grid never changes, `mixed`, with parameters of all sizes, and
-`typed`, whose one axis of several values is an element type.
+on the CPU); `fail` (a device assertion); `tally` (a pass's buffer); `nothing`; on GPUs `features`, one variant for
+each thing that a launch can carry; and on CUDA `steady`, whose grid never changes, `mixed`, with parameters of all
+sizes, and `typed`, whose one axis of several values is an element type.
 """
 
 from __future__ import annotations
@@ -140,16 +140,16 @@ def feature_units() -> Iterator[TestUnit]:
         "shared": {"shared_bytes": 100_000},
         "too_much_shared": {"shared_bytes": 300_000},
         "scratch": {"global_scratch_bytes": 100, "global_scratch_align": 128, "num_ctas": 2},
+        "aligned": {"global_scratch_bytes": 8, "global_scratch_align": 512},
         "profile": {"profile_scratch_bytes": 16, "profile_scratch_align": 16},
         "buffer": {"buffers": (DeviceBuffer("counters", 8),)},
         "descriptor": {"tensor_descriptors": (descriptor,)},
         "expanded": {"tensor_descriptors": (replace(descriptor, tma=False, element_type=0),)},
     }  # fmt: skip
-    everywhere = [("cuda:90", feature) for feature in features]
-    for target, feature in [*everywhere, ("hip:gfx942", "cooperative"), ("hip:gfx942", "scratch")]:
+    pairs = [(target, feature) for target in ("cuda:90", "hip:gfx942") for feature in features]
+    pairs.remove(("hip:gfx942", "pdl"))
+    for target, feature in pairs:
         kind, facts_of = "tensordesc<fp16[64,32]>", features[feature]
-        if target.startswith("hip"):
-            facts_of = {name: value for name, value in facts_of.items() if name != "num_ctas"}
         arguments = [Argument("x", kind), Argument("n", "i64")]
         unit, facts = make_unit("features", target, [("FEATURE", feature)], arguments, ("n", "2", "1"), **facts_of)
         if "tensor_descriptors" not in facts_of:
@@ -289,20 +289,31 @@ def _link_cpu_units(
         yield ReleaseFile(path, len(data), digest)
 
 
+# Folders of libraries for LD_LIBRARY_PATH: what each library is made of, and how it is compiled.
+DRIVERS = {
+    "cuda": {"libcuda.so.1": ("fake_cuda.c",)},
+    "hip": {"libamdhip64.so": ("fake_hip.c",)},
+    "old_cuda": {"libcuda.so.1": ("fake_cuda.c", "-DOLD")},
+    "old_hip": {"libamdhip64.so": ("fake_hip.c", "-DOLD")},
+    "none": {"libcuda.so.1": ("fake_cuda.c", "-DDEVICES=0"), "libamdhip64.so": ("fake_hip.c", "-DDEVICES=0")},
+    "empty_cuda": {"libcuda.so.1": ("/dev/null",)},
+    "empty_hip": {"libamdhip64.so": ("/dev/null",)},
+}
+
+
 def build_fakes(folder: Path) -> Path:
-    """The drivers for tests, in folders for LD_LIBRARY_PATH: `cuda`, `old` (an older one), `hip`, and `none`."""
-    common = ["cc", "-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared"]
-    cuda = ["-Wl,-soname,libcuda.so.1", str(HERE / "fake_cuda.c"), "-lpthread", "-o"]
-    hip = ["-Wl,-soname,libamdhip64.so", str(HERE / "fake_hip.c"), "-o"]
-    nothing = [*common, "-x", "c", "/dev/null", "-o"]
-    for name in ("cuda", "old", "hip", "none"):
+    """The drivers for tests: one that works for each kind, older ones, ones without devices or functions, no library.
+
+    A search path ends in `none`, so that the machine's own is not found.
+    """
+    flags = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", f"-I{HERE}")
+    for name, libraries in DRIVERS.items():
         (folder / name).mkdir(parents=True)
-    run([*common, *cuda, "cuda/libcuda.so.1"], folder)
-    run([*common, "-DOLD", *cuda, "old/libcuda.so.1"], folder)
-    run([*common, *hip, "hip/libamdhip64.so"], folder)
-    # Libraries that are no drivers, so that a machine's own is not found.
-    for library in ("hip/libcuda.so.1", "none/libcuda.so.1", "none/libamdhip64.so"):
-        run([*nothing, library], folder)
+        for library, (source, *defined) in libraries.items():
+            run(["cc", *flags, *defined, f"-Wl,-soname,{library}", "-x", "c", str(HERE / source), "-x", "none", "-o",
+                 f"{name}/{library}", "-lpthread"], folder)  # fmt: skip
+    for library in DRIVERS["none"]:
+        write(folder / "text" / library, b"not a library")
     return folder
 
 

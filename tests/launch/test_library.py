@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import shutil
 import subprocess
 import sys
 import sysconfig
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
-from launch_release import HERE, WARNINGS, build_release, run, scale_units, write
+from launch_release import HERE, WARNINGS, TestUnit, all_units, build_release, run, scale_units, write
 
 import precast.launch.context
 import precast.launch.formats.index
 import precast.launch.formats.interface
 from precast.launch import _launch, sources
 from precast.launch.formats import describe_interface
+from precast.launch.formats.records import HEADER, RECORDS, SECTION
+from precast.release.manifest import read_manifest
 from precast.release.sign import make_keys, sign_release
 from precast.release.verify import find_faults
 
@@ -123,6 +127,91 @@ def test_mismatches_are_refused_in_one_sentence(release: Path, tmp_path: Path):
     )  # fmt: skip
 
 
+def test_selfcheck_compares_manifest_and_index(release: Path, tmp_path: Path):
+    folder = copy_of(release, tmp_path)
+    path, manifest = folder / "manifest.json", read_manifest(folder)
+    whole, index = path.read_bytes(), hashlib.sha256((folder / "index.bin").read_bytes()).hexdigest()
+    listed = next(file for file in manifest.files if file.path == "index.bin")
+    others = tuple(file for file in manifest.files if file is not listed)
+    with_another = replace(manifest, files=(*others, replace(listed, digest="0123456789abcdef" * 4)))
+    cases = [
+        (path.unlink, (1, "cannot open manifest.json: No such file or directory")),
+        (lambda: path.write_bytes(b""), (3, "manifest.json is empty or not a file")),
+        (lambda: path.write_bytes(whole[:-1]), None),
+        (lambda: path.write_bytes(whole[:-3]), (3, "manifest.json does not match its own digest")),
+        (lambda: path.write_bytes(whole[:5000]), (3, "manifest.json does not match its own digest")),
+        (lambda: path.write_bytes(whole[:30]), (3, "manifest.json does not match its own digest")),
+        (lambda: path.write_bytes(whole.replace(b'"glibc": ""', b'"glibc": " "')),
+         (3, "manifest.json does not match its own digest")),
+        (lambda: path.write_bytes(replace(manifest, files=others).data), (2, "manifest.json lists no index.bin")),
+        (lambda: path.write_bytes(with_another.data),
+         (2, f"manifest.json lists index.bin with digest 0123456789ab, the one beside it has digest {index[:12]}")),
+    ]  # fmt: skip
+    _launch.open(str(folder)).selfcheck()
+    for damage, expected in cases:
+        damage()
+        if expected is None:  # the end of the last line says nothing
+            _launch.open(str(folder)).selfcheck()
+        else:
+            assert refusal(folder) == expected
+
+
+def reseal(index: Path, place: int, data: bytes) -> None:
+    """A change that the index's own digest does not tell."""
+    change(index, place, data)
+    change(index, 56, bytes(32))
+    change(index, 56, hashlib.sha256(index.read_bytes()).digest())
+
+
+def test_tables_that_do_not_fit_are_refused(release: Path, tmp_path: Path):
+    index = copy_of(release, tmp_path) / "index.bin"
+    whole = index.read_bytes()
+    for number, (section, record) in enumerate(RECORDS.items()):
+        place = HEADER.size - 160 + SECTION.size * number
+        offset, count = SECTION.unpack_from(whole, place)
+        for wrong in ((len(whole) + 8, count), (offset, 2**32 - 1), (offset + 1, count), (0, count)):
+            reseal(index, place, SECTION.pack(*wrong))
+            assert refusal(tmp_path / "copy") == (3, "index.bin has a table that does not lie inside it"), section
+            index.write_bytes(whole)
+        if section not in ("strings", "slot_types"):  # which point at nothing
+            reseal(index, offset, b"\xff" * record.size)
+            assert refusal(tmp_path / "copy") == (3, "index.bin has a record that points outside its table"), section
+            index.write_bytes(whole)
+
+
+def of_kernel(name: str, body: str) -> list[TestUnit]:
+    """The first CPU unit of a kernel, with another body."""
+    first = next(each for each in all_units() if each.unit.kernel == name and each.unit.target.backend == "cpu")
+    return [replace(first, body=body.replace("SYMBOL", first.facts.symbol))]
+
+
+def test_cpu_units_that_do_not_go_with_the_index_are_refused(tmp_path: Path):
+    lacking = "extern int nowhere(void); UNIT(SYMBOL) { NOTHING_OF_IT; return nowhere(); }"
+    lacking = lacking.replace("NOTHING_OF_IT", "(void)arguments, (void)grid, (void)begin, (void)end, (void)scratch")
+    cases = [
+        ("NOTHING(another)", 2, "the CPU units have no symbol {symbol}, which index.bin names for {unit}"),
+        (lacking, 12, "cannot open the CPU units: {library}: undefined symbol: nowhere"),
+    ]
+    for number, (body, status, expected) in enumerate(cases):
+        units = of_kernel("nothing", body)
+        folder = build_release(tmp_path / str(number), units, selection=())
+        words = {"symbol": units[0].facts.symbol, "unit": units[0].unit, "library": next(folder.glob("lib/*.cpu-*.so"))}
+        with pytest.raises(_launch.LaunchError) as caught:
+            _launch.open(str(folder)).preload("nothing", device="cpu")
+        assert (caught.value.status, str(caught.value)) == (status, expected.format(**words))
+
+
+def test_stream_for_a_release_of_cpu_units_is_refused(tmp_path: Path):
+    folder = build_release(tmp_path, of_kernel("nothing", "NOTHING(SYMBOL)"), selection=())
+    kernel = _launch.open(str(folder)).kernel("nothing")
+    kernel(5)
+    with pytest.raises(_launch.LaunchError) as caught:
+        kernel(5, stream=0x1234)
+    assert (caught.value.status, str(caught.value)) == (
+        5, "the stream is a GPU's, and the release has units for the CPU alone",
+    )  # fmt: skip
+
+
 def test_damaged_image_is_refused_at_its_first_use(release: Path, tmp_path: Path):
     folder = copy_of(release, tmp_path)
     library = folder / "lib/libsmall.cpu-x86-64-v3.so"
@@ -143,7 +232,12 @@ def flip_bits(release: Path, folder: Path, count: int) -> None:
     copy = copy_of(release, folder)
     assert find_faults(copy) == []
     files = [path for path in sorted(copy.rglob("*")) if path.is_file() and path.stat().st_size]
-    loaded = {copy / "index.bin", *(copy / "targets").rglob("*.pack"), *copy.glob("lib/libsmall.cpu-*.so")}
+    loaded = {
+        copy / "index.bin",
+        copy / "manifest.json",
+        *(copy / "targets").rglob("*.pack"),
+        *copy.glob("lib/libsmall.cpu-*.so"),
+    }
     generator = random.Random(count)
     for _ in range(count):
         path = generator.choice(sorted(loaded) if generator.random() < 0.9 else files)

@@ -10,8 +10,28 @@ import pytest
 from conftest import SANITIZERS
 from launch_release import HERE, build_fakes, build_release, run
 
-LINKED = {"cpu": "", "cuda": "cuda/libcuda.so.1", "hip": "hip/libamdhip64.so"}
-THREADED = {"cpu": ("concurrent_launches", "scratch_and_threads"), "cuda": ("many_threads_slow_loads", "plain")}
+# The driver that a program is linked with, which the library finds loaded.
+LINKED = {
+    "cpu": "",
+    "cuda": "cuda/libcuda.so.1",
+    "cuda_failures": "cuda/libcuda.so.1",
+    "hip": "hip/libamdhip64.so",
+    "hip_failures": "hip/libamdhip64.so",
+}
+# Scenarios that find other drivers than the one of their kind.
+DRIVERS = {
+    "old_driver": "old_cuda",
+    "old_runtime": "old_hip",
+    "cuda_without_functions": "empty_cuda",
+    "hip_without_functions": "empty_hip",
+    "no_libraries": "text",
+}
+THREADED = {
+    "cpu": ("concurrent_launches", "scratch_and_threads"),
+    "cuda": ("plain", "one_after_another_on_all_threads"),
+    "cuda_failures": ("many_threads_slow_loads", "unload_between_launches", "changed_callbacks"),
+    "hip_failures": ("many_threads_slow_loads", "unload_between_launches", "changed_callbacks"),
+}
 
 
 def host_target() -> str:
@@ -28,17 +48,22 @@ def build_scenarios(kind: str, release: Path, folder: Path, flags: tuple[str, ..
     program = folder / f"{kind}_scenarios"
     fake = [str(folder / "fakes" / LINKED[kind])] if LINKED[kind] else []
     run(["cc", "-std=c11", "-D_GNU_SOURCE", f'-DHOST="{host_target()}"', "-Wall", "-Wextra", "-Werror", *flags,
-         f"-I{release}/include", str(HERE / f"{kind}_scenarios.c"), "-o", str(program), f"-L{release}/lib", "-lsmall",
-         *fake, f"-Wl,-rpath,{release}/lib", "-lpthread"])  # fmt: skip
+         f"-I{release}/include", f"-I{release}/src", str(HERE / f"{kind}_scenarios.c"), "-o", str(program),
+         f"-L{release}/lib", "-lsmall", *fake, f"-Wl,-rpath,{release}/lib", "-lpthread"])  # fmt: skip
     return program
 
 
+def search_path(fakes: Path, kind: str, scenario: str) -> str:
+    drivers = DRIVERS.get(scenario, kind.split("_")[0])
+    return ":".join(str(fakes / each) for each in (drivers, "none"))
+
+
 class Flavour:
-    """The release, the drivers and the programs, compiled with one sanitizer."""
+    """The release, the drivers and the programs, compiled with one sanitizer and without hiding functions."""
 
     def __init__(self, folder: Path, sanitizer: str) -> None:
         self.folder = folder
-        self.flags = SANITIZERS[sanitizer]
+        self.flags = (*SANITIZERS[sanitizer], "-fvisibility=default")
         self.release = build_release(folder / "release", flags=self.flags)
         build_fakes(folder / "fakes")
         self.programs: dict[str, Path] = {}
@@ -46,8 +71,7 @@ class Flavour:
     def run(self, kind: str, scenario: str) -> None:
         if kind not in self.programs:
             self.programs[kind] = build_scenarios(kind, self.release, self.folder, self.flags)
-        drivers = "old" if scenario == "old_driver" else {"cpu": "none"}.get(kind, kind)
-        search = ":".join(str(self.folder / "fakes" / each) for each in (drivers, "none"))
+        search = search_path(self.folder / "fakes", kind, scenario)
         environment = {**os.environ, "LD_LIBRARY_PATH": search, "UBSAN_OPTIONS": "print_stacktrace=1"}
         result = subprocess.run([self.programs[kind], scenario, self.release], env=environment, capture_output=True,
                                 text=True, timeout=120)  # fmt: skip
@@ -71,9 +95,9 @@ def scenarios_of(kind: str) -> list[str]:
     return [part.split('"')[0] for part in table.split('{"')[1:]]
 
 
-# A sanitizer's own locks do not survive a fork beside starting threads: this one runs without.
-PLAIN = "forked_child"
-EVERY = [(kind, scenario) for kind in LINKED for scenario in scenarios_of(kind) if scenario != PLAIN]
+# A sanitizer's own locks do not survive a fork beside starting threads: these run without, so many times.
+FORKED = {("cpu", "forked_child"): 20, ("cuda_failures", "forked_while_loading"): 3}
+EVERY = [(kind, scenario) for kind in LINKED for scenario in scenarios_of(kind) if (kind, scenario) not in FORKED]
 
 
 @pytest.mark.parametrize(("kind", "scenario"), EVERY)
@@ -86,10 +110,13 @@ def test_scenario_under_thread_sanitizer(thread: Flavour, kind: str, scenario: s
     thread.run(kind, scenario)
 
 
-def test_forked_child_launches(release: Path, tmp_path: Path) -> None:
-    program = build_scenarios("cpu", release, tmp_path)
-    for _ in range(20):
-        subprocess.run([program, PLAIN, release], check=True, timeout=30)
+@pytest.mark.parametrize(("kind", "scenario"), FORKED)
+def test_forked_child_launches(release: Path, tmp_path: Path, kind: str, scenario: str) -> None:
+    fakes = build_fakes(tmp_path / "fakes")
+    program = build_scenarios(kind, release, tmp_path)
+    environment = {**os.environ, "LD_LIBRARY_PATH": search_path(fakes, kind, scenario)}
+    for _ in range(FORKED[kind, scenario]):
+        subprocess.run([program, scenario, release], check=True, timeout=30, env=environment)
 
 
 def test_only_the_librarys_own_names_are_exported(release: Path) -> None:

@@ -100,3 +100,43 @@ precast_status precast_list_candidates(const precast_index *index, precast_devic
     list_tests(index, device, places);
     return PRECAST_OK;
 }
+
+const precast_cell *precast_find_cell(const precast_index *index, const precast_device *device, uint32_t unit,
+                                      uint32_t *place) {
+    precast_kernel_cells span = device->cells_of_kernel[index->units[unit].kernel];
+    for (uint32_t i = span.first; i < span.first + span.count; i++) {
+        const precast_cell *cell = &device->cells[i];
+        for (*place = 0; *place < cell->order.count; ++*place)
+            if (device->order[cell->order.first + *place] == unit)
+                return cell;
+    }
+    return NULL;
+}
+
+/* Whether a hint holds wherever `other` does. */
+static int follows(const precast_hint_record *hint, const precast_hint_record *other) {
+    if (hint->slot != other->slot || hint->kind != other->kind)
+        return 0;
+    return hint->kind == PRECAST_DIVISIBLE ? other->divisor % hint->divisor == 0 : hint->divisor == other->divisor;
+}
+
+static int all_follow(const precast_hint_record *tests, precast_span hints, precast_span others) {
+    for (uint32_t i = hints.first; i < hints.first + hints.count; i++) {
+        int found = 0;
+        for (uint32_t j = others.first; j < others.first + others.count && !found; j++)
+            found = follows(&tests[i], &tests[j]);
+        if (!found)
+            return 0;
+    }
+    return 1;
+}
+
+int precast_is_superseded(const precast_index *index, const precast_device *device, uint32_t unit) {
+    uint32_t place;
+    const precast_cell *cell = precast_find_cell(index, device, unit, &place);
+    const precast_candidate *first = cell ? &device->candidates[cell->order.first] : NULL;
+    for (uint32_t i = 0; cell && i < place; i++)
+        if (all_follow(device->tests, first[i].tests, first[place].tests))
+            return 1;
+    return 0;
+}

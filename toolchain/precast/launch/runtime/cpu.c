@@ -40,11 +40,12 @@ static precast_status provide_buffers(precast_release *release, const precast_un
 
 static void read_buffers(precast_release *release, const precast_unit_record *unit, int64_t programs,
                          void *memory[16]) {
-    for (uint32_t i = 0; i < unit->buffers.count && release->reader; i++) {
+    const precast_callbacks callbacks = precast_read_callbacks(release);
+    for (uint32_t i = 0; i < unit->buffers.count && callbacks.reader; i++) {
         const precast_buffer_record *buffer = &release->index.buffers[unit->buffers.first + i];
-        release->reader(release->reader_context, precast_text(&release->index, unit->text),
-                        precast_text(&release->index, buffer->pass_name), memory[i], buffer->bytes_per_program,
-                        programs);
+        callbacks.reader(callbacks.reader_context, precast_text(&release->index, unit->text),
+                         precast_text(&release->index, buffer->pass_name), memory[i], buffer->bytes_per_program,
+                         programs);
     }
 }
 
@@ -59,7 +60,7 @@ precast_status precast_launch_cpu(precast_release *release, precast_device *devi
         status = provide_buffers(release, record, (size_t)programs, &parameters, memory);
     if (status == PRECAST_OK)
         status = run(release, record, ready->function, &parameters, grid);
-    if (status == PRECAST_OK)
+    if (status == PRECAST_OK && record->buffers.count)
         read_buffers(release, record, programs, memory);
     for (uint32_t i = 0; i < record->buffers.count; i++)
         free(memory[i]);

@@ -1,12 +1,14 @@
 /* CUDA through its driver library, opened when the first launch needs it. The numbers are cuda.h's. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
 #include "error.h"
 
+enum { CUDA_STUB_LIBRARY = 34, CUDA_NO_DEVICE = 100, CUDA_INVALID_DEVICE = 101 };
 enum { CUDA_INVALID_CONTEXT = 201, CUDA_CONTEXT_DESTROYED = 709, CUDA_NOT_SUPPORTED = 801 };
 enum { ATTRIBUTE_GRID_X = 5, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76, ATTRIBUTE_COOPERATIVE = 95, ATTRIBUTE_SHARED = 97 };
 enum { FUNCTION_STATIC_SHARED = 1, FUNCTION_DYNAMIC_SHARED = 8, FUNCTION_WIDE_CLUSTER = 14 };
@@ -67,7 +69,7 @@ static struct {
                                   const uint32_t *, int, int, int, int);
 } cuda;
 
-static int driver_version;
+static _Atomic int driver_version;
 
 static int current(uint64_t *identity) {
     if (cuda.cuCtxGetId) {
@@ -86,19 +88,19 @@ static int get_context(void **context) {
     return cuda.cuCtxGetCurrent(context);
 }
 
-/* The primary contexts that we retained stay retained: others may have been given them by the driver meanwhile. */
+/* The primary contexts that we retained stay retained: others may have been given them by the driver meanwhile. Two
+ * threads that come first retain one twice, which costs nothing; a lock would be one more to mind in a fork. */
 static int retain(int ordinal, void **context) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static void *retained[64];
-    int device, code = 0;
+    static _Atomic(void *) retained[64];
+    int device, code;
     if (ordinal < 0 || ordinal >= 64)
-        return 101; /* CUDA_ERROR_INVALID_DEVICE */
-    pthread_mutex_lock(&lock);
-    if (!retained[ordinal] && !(code = cuda.cuDeviceGet(&device, ordinal)))
-        code = cuda.cuDevicePrimaryCtxRetain(&retained[ordinal], device);
-    *context = retained[ordinal];
-    pthread_mutex_unlock(&lock);
-    return code;
+        return CUDA_INVALID_DEVICE;
+    if ((*context = atomic_load(&retained[ordinal])))
+        return 0;
+    if ((code = cuda.cuDeviceGet(&device, ordinal)) || (code = cuda.cuDevicePrimaryCtxRetain(context, device)))
+        return code;
+    atomic_store(&retained[ordinal], *context);
+    return 0;
 }
 
 static int enter(void *stream) {
@@ -108,21 +110,20 @@ static int enter(void *stream) {
     return code ? code : cuda.cuCtxSetCurrent(context);
 }
 
-static int push(int ordinal, void **previous) {
+static int push(int ordinal, precast_visit *visit) {
     void *context = NULL;
-    int device = -1, code;
-    *previous = NULL;
-    if (!(code = cuda.cuCtxGetCurrent(&context)) && context && !(code = cuda.cuCtxGetDevice(&device)) &&
-        device == ordinal)
-        return 0;
-    *previous = context;
-    if (code || (code = retain(ordinal, &context)))
+    int device = -1, code = cuda.cuCtxGetCurrent(&visit->before);
+    visit->moved = 0;
+    if (!code && visit->before)
+        code = cuda.cuCtxGetDevice(&device);
+    if (code || device == ordinal || (code = retain(ordinal, &context)) || (code = cuda.cuCtxSetCurrent(context)))
         return code;
-    return cuda.cuCtxSetCurrent(context);
+    visit->moved = 1;
+    return 0;
 }
 
-static int pop(void *previous) {
-    return previous ? cuda.cuCtxSetCurrent(previous) : 0;
+static int pop(const precast_visit *visit) {
+    return visit->moved ? cuda.cuCtxSetCurrent(visit->before) : 0;
 }
 
 static int describe(precast_device_facts *facts) {
@@ -315,36 +316,50 @@ static const struct { const char *name; void *place; int needed; } symbols[] = {
     {"cuTensorMapEncodeTiled", &cuda.cuTensorMapEncodeTiled, 0},
 };
 
-static char missing[256]; /* why there is no driver; empty when there is one */
+/* Why the library cannot be used; empty where it can. */
+static char useless[256];
+static int absent;
+static _Atomic int running;
 
-static void open_driver(void) {
-    int code, count = 0;
+static void open_library(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        snprintf(missing, sizeof missing, "the CUDA driver is not to be had: %.180s", dlerror());
-        return;
+        absent = 1;
+        snprintf(useless, sizeof useless, "the CUDA driver is not to be had: %.180s", dlerror());
     }
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    for (size_t i = 0; library && i < sizeof symbols / sizeof *symbols; i++) {
         void *symbol = dlsym(library, symbols[i].name);
         if (!symbol && symbols[i].needed) {
-            snprintf(missing, sizeof missing, "the CUDA driver is too old: it has no %s", symbols[i].name);
+            snprintf(useless, sizeof useless, "the CUDA driver is too old: it has no %s", symbols[i].name);
             return;
         }
         memcpy(symbols[i].place, &symbol, sizeof symbol);
     }
-    if ((code = cuda.cuInit(0)) || (code = cuda.cuDeviceGetCount(&count)))
-        snprintf(missing, sizeof missing, "CUDA does not start: %s (%d)", describe_error(code), code);
-    else if (!count)
-        snprintf(missing, sizeof missing, "the CUDA driver finds no device");
-    else if (cuda.cuDriverGetVersion(&driver_version))
-        driver_version = 0;
 }
 
-const precast_driver *precast_cuda(void) {
+static precast_found start(void) {
+    int count = 0, version = 0, code = cuda.cuInit(0);
+    if (!code)
+        code = cuda.cuDeviceGetCount(&count);
+    if (code == CUDA_NO_DEVICE || (!code && !count)) {
+        precast_fail(PRECAST_NO_DEVICE, "the CUDA driver finds no device");
+        return (precast_found){NULL, 1};
+    }
+    if (code) {
+        precast_fail(PRECAST_NO_DEVICE, "CUDA does not start: %s (%d)", describe_error(code), code);
+        return (precast_found){NULL, code == CUDA_STUB_LIBRARY};
+    }
+    atomic_store(&driver_version, cuda.cuDriverGetVersion(&version) ? 0 : version);
+    atomic_store_explicit(&running, 1, memory_order_release);
+    return (precast_found){&driver, 0};
+}
+
+precast_found precast_cuda(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_driver);
-    if (!missing[0])
-        return &driver;
-    precast_fail(PRECAST_NO_DEVICE, "%s", missing);
-    return NULL;
+    pthread_once(&once, open_library);
+    if (useless[0]) {
+        precast_fail(PRECAST_NO_DEVICE, "%s", useless);
+        return (precast_found){NULL, absent};
+    }
+    return atomic_load_explicit(&running, memory_order_acquire) ? (precast_found){&driver, 0} : start();
 }

@@ -78,13 +78,13 @@ static precast_status make_device(precast_release *release, const precast_driver
 static precast_status meet_device(precast_release *release, const precast_driver *driver, uint64_t identity,
                                   precast_device **device) {
     precast_status status = PRECAST_OK;
-    pthread_mutex_lock(&release->lock);
+    pthread_mutex_lock(&release->meeting);
     *device = find_known(release, driver, identity);
     if (!*device && (status = make_device(release, driver, identity, device)) == PRECAST_OK) {
         (*device)->next = atomic_load(&release->devices);
         atomic_store_explicit(&release->devices, *device, memory_order_release);
     }
-    pthread_mutex_unlock(&release->lock);
+    pthread_mutex_unlock(&release->meeting);
     return status;
 }
 
@@ -120,6 +120,8 @@ static precast_status load_function(precast_release *release, precast_device *de
     int code = device->driver->find(*module, precast_text(&release->index, record->symbol), function);
     if (code)
         return precast_driver_failed(device->driver, code, "looking for the kernel's symbol in the image of", text);
+    if (record->flags & PRECAST_COOPERATIVE && !device->facts.cooperative)
+        return precast_fail(PRECAST_NO_UNIT, "%s needs a cooperative launch, which this device does not have", text);
     if (record->shared_bytes > device->facts.shared_limit)
         return precast_fail(PRECAST_NO_UNIT, "%s needs %u bytes of shared memory, this device gives a block %u", text,
                             record->shared_bytes, device->facts.shared_limit);

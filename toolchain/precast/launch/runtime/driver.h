@@ -42,6 +42,12 @@ typedef struct precast_direct {
 #define PRECAST_EXTRA_BUFFER ((void *)1)
 #define PRECAST_EXTRA_BYTES ((void *)2)
 
+/* What was current before a device was gone to. */
+typedef struct precast_visit {
+    void *before; /* NULL: nothing */
+    int moved;    /* 0: it was the device already */
+} precast_visit;
+
 typedef struct precast_driver {
     uint8_t backend;
     const char *name;
@@ -51,9 +57,9 @@ typedef struct precast_driver {
     int (*current)(uint64_t *identity);
     /* Makes a context current where there is none: the stream's, or device 0's. */
     int (*enter)(void *stream);
-    /* Makes `ordinal` current; `previous` is what `leave` needs to undo it. */
-    int (*push)(int ordinal, void **previous);
-    int (*pop)(void *previous);
+    /* Makes `ordinal` current, and undoes it. */
+    int (*push)(int ordinal, precast_visit *visit);
+    int (*pop)(const precast_visit *visit);
     int (*describe)(precast_device_facts *facts);
 
     int (*load)(const void *image, void **module);
@@ -75,9 +81,15 @@ typedef struct precast_driver {
     const char *(*describe_error)(int code);
 } precast_driver;
 
-/* The driver, loaded and initialised at the first call; NULL with an error kept when it is not there or has no device. */
-const precast_driver *precast_cuda(void);
-const precast_driver *precast_hip(void);
+/* A driver as a call finds it. */
+typedef struct precast_found {
+    const precast_driver *driver; /* NULL, with an error kept: it cannot be used */
+    int absent; /* and that is because the machine has no driver or no device of the kind */
+} precast_found;
+
+/* The driver, loaded at the first call and started; a start that fails is tried again by the next call. */
+precast_found precast_cuda(void);
+precast_found precast_hip(void);
 
 /* Keeps "CUDA: out of memory (2) while <doing>" and gives the status that goes with the code. */
 precast_status precast_driver_failed(const precast_driver *driver, int code, const char *doing, const char *what);

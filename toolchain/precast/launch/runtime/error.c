@@ -18,6 +18,10 @@ precast_status precast_fail(precast_status status, const char *format, ...) {
     return status;
 }
 
+precast_status precast_not_open(void) {
+    return precast_fail(PRECAST_NO_RELEASE, "the release is not open");
+}
+
 void precast_add_to_error(const char *format, ...) {
     size_t length = strlen(message);
     va_list arguments;

@@ -11,6 +11,9 @@ const char *precast_error(void);
 /* Keeps the sentence and gives the status back, so that a caller can `return precast_fail(…)`. */
 precast_status precast_fail(precast_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* What functions answer that were given no release. */
+precast_status precast_not_open(void);
+
 /* Adds to the sentence that is there; what does not fit is cut. */
 void precast_add_to_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -7,8 +7,9 @@ enum { MOST_ALLOCATIONS = 18, DRIVER_ALIGNMENT = 256 };
 
 /* Device memory that lives for one launch. */
 typedef struct allocations {
-    precast_release *release;
+    const precast_index *index;
     precast_device *device;
+    precast_callbacks callbacks; /* one set for the whole launch: what one allocator gave goes back to it */
     precast_stream stream;
     uint32_t count;
     void *memory[MOST_ALLOCATIONS];
@@ -21,7 +22,7 @@ precast_status precast_driver_failed(const precast_driver *driver, int code, con
 }
 
 static precast_status allocate(allocations *held, uint64_t bytes, uint32_t alignment, const char *what, void **memory) {
-    const precast_allocator *allocator = &held->release->allocator;
+    const precast_allocator *allocator = &held->callbacks.allocator;
     const precast_driver *driver = held->device->driver;
     int code = 0;
     if (allocator->allocate) {
@@ -42,7 +43,7 @@ static precast_status allocate(allocations *held, uint64_t bytes, uint32_t align
 
 /* Gives everything back in stream order; the first failure is told when nothing else is. */
 static precast_status give_back(allocations *held, precast_status status) {
-    const precast_allocator *allocator = &held->release->allocator;
+    const precast_allocator *allocator = &held->callbacks.allocator;
     for (uint32_t i = 0; i < held->count; i++) {
         if (allocator->allocate) {
             if (allocator->release)
@@ -75,7 +76,7 @@ static precast_status provide(allocations *held, precast_parameters *parameters,
 
 static precast_status provide_all(allocations *held, const precast_unit_record *unit, precast_parameters *parameters,
                                   uint64_t programs) {
-    const precast_index *index = &held->release->index;
+    const precast_index *index = held->index;
     /* On CUDA a program of a cluster has one part for each of its blocks. */
     uint64_t parts = held->device->driver->backend == PRECAST_CUDA ? programs * unit->ctas : programs;
     precast_status status = provide(held, parameters, parameters->global_scratch, unit->global_scratch_bytes, parts,
@@ -90,25 +91,25 @@ static precast_status provide_all(allocations *held, const precast_unit_record *
     return status;
 }
 
-static precast_status read_buffers(precast_release *release, const precast_device *device,
-                                   const precast_unit_record *unit, const precast_parameters *parameters,
-                                   precast_stream stream, uint64_t programs) {
+static precast_status read_buffers(const allocations *held, const precast_unit_record *unit,
+                                   const precast_parameters *parameters, uint64_t programs) {
+    const precast_driver *driver = held->device->driver;
     for (uint32_t i = 0; i < unit->buffers.count; i++) {
-        const precast_buffer_record *buffer = &release->index.buffers[unit->buffers.first + i];
+        const precast_buffer_record *buffer = &held->index->buffers[unit->buffers.first + i];
         if (!buffer->bytes_per_program)
             continue;
         void *copy = malloc(buffer->bytes_per_program * programs);
         if (!copy)
             return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory to read a pass's buffer into");
         const void *memory = (const void *)(uintptr_t)parameters->values[parameters->buffers[i] - 1];
-        int code = device->driver->read(copy, memory, buffer->bytes_per_program * programs, stream);
+        int code = driver->read(copy, memory, buffer->bytes_per_program * programs, held->stream);
         if (!code)
-            release->reader(release->reader_context, precast_text(&release->index, unit->text),
-                            precast_text(&release->index, buffer->pass_name), copy, buffer->bytes_per_program,
-                            (int64_t)programs);
+            held->callbacks.reader(held->callbacks.reader_context, precast_text(held->index, unit->text),
+                                   precast_text(held->index, buffer->pass_name), copy, buffer->bytes_per_program,
+                                   (int64_t)programs);
         free(copy);
         if (code)
-            return precast_driver_failed(device->driver, code, "reading a pass's buffer", NULL);
+            return precast_driver_failed(driver, code, "reading a pass's buffer", NULL);
     }
     return PRECAST_OK;
 }
@@ -143,15 +144,16 @@ static __attribute__((noinline)) precast_status launch_with_memory(precast_relea
                                                                    const precast_call *call, const int64_t grid[3]) {
     const precast_unit_record *record = &release->index.units[unit];
     uint64_t programs = (uint64_t)grid[0] * (uint64_t)grid[1] * (uint64_t)grid[2];
-    allocations held = {.release = release, .device = device, .stream = call->stream, .count = 0};
+    allocations held = {.index = &release->index, .device = device, .callbacks = precast_read_callbacks(release),
+                        .stream = call->stream, .count = 0};
     precast_parameters parameters;
     precast_status status = precast_pack(release, device, unit, call, &parameters);
     if (status == PRECAST_OK)
         status = provide_all(&held, record, &parameters, programs);
     if (status == PRECAST_OK)
         status = launch(&release->index, device, unit, ready, grid, call->stream, parameters.places);
-    if (status == PRECAST_OK && release->reader && record->buffers.count)
-        status = read_buffers(release, device, record, &parameters, call->stream, programs);
+    if (status == PRECAST_OK && held.callbacks.reader && record->buffers.count)
+        status = read_buffers(&held, record, &parameters, programs);
     return held.count ? give_back(&held, status) : status;
 }
 

@@ -1,13 +1,14 @@
 /* HIP through its runtime library, opened when the first launch needs it. The numbers are hip_runtime_api.h's. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "driver.h"
 #include "error.h"
 
-enum { HIP_NOT_SUPPORTED = 801, ATTRIBUTE_COOPERATIVE = 10 };
+enum { HIP_NO_DEVICE = 100, HIP_NOT_SUPPORTED = 801, ATTRIBUTE_COOPERATIVE = 10 };
 enum { LAUNCH_COOPERATIVE = 2, LAUNCH_CLUSTER = 4, CAPTURE_RELAXED = 2 };
 enum { PROPERTIES_BYTES = 4096, PROPERTIES_ARCH = 1160 }; /* hipDeviceProp_tR0600: 1472 bytes, gcnArchName at 1160 */
 
@@ -73,18 +74,17 @@ static int get_context(void **context) {
     return code;
 }
 
-static int push(int ordinal, void **previous) {
-    void *context = NULL;
-    int code = get_context(&context);
-    *previous = NULL;
-    if (code || (int)(uintptr_t)context == ordinal + 1)
+static int push(int ordinal, precast_visit *visit) {
+    int code = get_context(&visit->before);
+    visit->moved = 0;
+    if (code || (int)(uintptr_t)visit->before == ordinal + 1 || (code = hip.hipSetDevice(ordinal)))
         return code;
-    *previous = context;
-    return hip.hipSetDevice(ordinal);
+    visit->moved = 1;
+    return 0;
 }
 
-static int pop(void *previous) {
-    return previous ? hip.hipSetDevice((int)(uintptr_t)previous - 1) : 0;
+static int pop(const precast_visit *visit) {
+    return visit->moved ? hip.hipSetDevice((int)(uintptr_t)visit->before - 1) : 0;
 }
 
 static int describe(precast_device_facts *facts) {
@@ -115,12 +115,12 @@ static int load(const void *image, void **module) {
 
 static int unload(uint64_t identity, void *context, void *module) {
     (void)context;
-    void *previous = NULL;
-    int code = push((int)identity - 1, &previous);
+    precast_visit visit;
+    int code = push((int)identity - 1, &visit);
     if (code)
         return code;
     code = hip.hipModuleUnload(module);
-    pop(previous);
+    pop(&visit);
     return code;
 }
 
@@ -222,10 +222,13 @@ static const struct { const char *name; void *place; int needed; } symbols[] = {
     {"hipThreadExchangeStreamCaptureMode", &hip.hipThreadExchangeStreamCaptureMode, 0},
 };
 
-static char missing[256]; /* why there is no runtime; empty when there is one */
+/* Why the library cannot be used; empty where it can. */
+static char useless[256];
+static int absent;
+static _Atomic int running;
 
 /* The one that the process has already (a framework brings its own) goes before the system's. */
-static void *open_library(void) {
+static void *find_library(void) {
     static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so"};
     void *library = NULL;
     for (int i = 0; i < 6 && !library; i++)
@@ -233,32 +236,44 @@ static void *open_library(void) {
     return library;
 }
 
-static void open_driver(void) {
-    int code, count = 0;
-    void *library = open_library();
+static void open_library(void) {
+    void *library = find_library();
     if (!library) {
-        snprintf(missing, sizeof missing, "the HIP runtime is not to be had: %.180s", dlerror());
-        return;
+        absent = 1;
+        snprintf(useless, sizeof useless, "the HIP runtime is not to be had: %.180s", dlerror());
     }
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+    for (size_t i = 0; library && i < sizeof symbols / sizeof *symbols; i++) {
         void *symbol = dlsym(library, symbols[i].name);
         if (!symbol && symbols[i].needed) {
-            snprintf(missing, sizeof missing, "the HIP runtime is too old: it has no %s", symbols[i].name);
+            snprintf(useless, sizeof useless, "the HIP runtime is too old: it has no %s", symbols[i].name);
             return;
         }
         memcpy(symbols[i].place, &symbol, sizeof symbol);
     }
-    if ((code = hip.hipInit(0)) || (code = hip.hipGetDeviceCount(&count)))
-        snprintf(missing, sizeof missing, "HIP does not start: %s (%d)", describe_error(code), code);
-    else if (!count)
-        snprintf(missing, sizeof missing, "the HIP runtime finds no device");
 }
 
-const precast_driver *precast_hip(void) {
+static precast_found start(void) {
+    int count = 0, code = hip.hipInit(0);
+    if (!code)
+        code = hip.hipGetDeviceCount(&count);
+    if (code == HIP_NO_DEVICE || (!code && !count)) {
+        precast_fail(PRECAST_NO_DEVICE, "the HIP runtime finds no device");
+        return (precast_found){NULL, 1};
+    }
+    if (code) {
+        precast_fail(PRECAST_NO_DEVICE, "HIP does not start: %s (%d)", describe_error(code), code);
+        return (precast_found){NULL, 0};
+    }
+    atomic_store_explicit(&running, 1, memory_order_release);
+    return (precast_found){&driver, 0};
+}
+
+precast_found precast_hip(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_driver);
-    if (!missing[0])
-        return &driver;
-    precast_fail(PRECAST_NO_DEVICE, "%s", missing);
-    return NULL;
+    pthread_once(&once, open_library);
+    if (useless[0]) {
+        precast_fail(PRECAST_NO_DEVICE, "%s", useless);
+        return (precast_found){NULL, absent};
+    }
+    return atomic_load_explicit(&running, memory_order_acquire) ? (precast_found){&driver, 0} : start();
 }

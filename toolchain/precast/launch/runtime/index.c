@@ -86,6 +86,16 @@ static int rule_fits(const precast_index *index, const precast_kernel_record *ke
     return 1;
 }
 
+static int axis_fits(const precast_index *index, const precast_axis_record *axis) {
+    if (!text_fits(index, axis->name) || !span_fits(index, PRECAST_AXIS_VALUES, axis->values) ||
+        axis->values.count > 254)
+        return 0;
+    for (uint32_t i = 0; i < axis->values.count; i++)
+        if (!text_fits(index, index->values[axis->values.first + i].text))
+            return 0;
+    return 1;
+}
+
 static int kernel_fits(const precast_index *index, const precast_kernel_record *kernel) {
     if (!text_fits(index, kernel->name) || !text_fits(index, kernel->source) ||
         !span_fits(index, PRECAST_ARGUMENTS, kernel->arguments) || !span_fits(index, PRECAST_SLOTS, kernel->slots) ||
@@ -105,12 +115,9 @@ static int kernel_fits(const precast_index *index, const precast_kernel_record *
             (slot->dtype_axis != PRECAST_NO_AXIS && slot->dtype_axis >= kernel->axes.count))
             return 0;
     }
-    for (uint32_t i = 0; i < kernel->axes.count; i++) {
-        const precast_axis_record *axis = &index->axes[kernel->axes.first + i];
-        if (!text_fits(index, axis->name) || !span_fits(index, PRECAST_AXIS_VALUES, axis->values) ||
-            axis->values.count > 254)
+    for (uint32_t i = 0; i < kernel->axes.count; i++)
+        if (!axis_fits(index, &index->axes[kernel->axes.first + i]))
             return 0;
-    }
     for (uint32_t i = 0; i < kernel->rules.count; i++)
         if (!rule_fits(index, kernel, &index->rules[kernel->rules.first + i]))
             return 0;
@@ -149,6 +156,24 @@ static int parameters_fit(const precast_index *index, const precast_unit_record 
     return 1;
 }
 
+static int buffers_fit(const precast_index *index, precast_span buffers) {
+    if (!span_fits(index, PRECAST_BUFFERS, buffers) || buffers.count > 16)
+        return 0;
+    for (uint32_t i = 0; i < buffers.count; i++)
+        if (!text_fits(index, index->buffers[buffers.first + i].pass_name))
+            return 0;
+    return 1;
+}
+
+/* Each value is one of its axis, and there is none beyond the kernel's axes. */
+static int values_fit(const precast_index *index, const precast_unit_record *unit) {
+    precast_span axes = index->kernels[unit->kernel].axes;
+    for (uint32_t i = 0; i < PRECAST_MAXIMUM_AXES; i++)
+        if (unit->axes[i] > (i < axes.count ? index->axes[axes.first + i].values.count : 0))
+            return 0;
+    return 1;
+}
+
 static int unit_fits(const precast_index *index, const precast_unit_record *unit) {
     if (unit->kernel >= index->kernel_count)
         return 0;
@@ -158,8 +183,8 @@ static int unit_fits(const precast_index *index, const precast_unit_record *unit
         !text_fits(index, unit->description) || unit->image >= index->image_count ||
         (unit->backend == PRECAST_HIP && !text_fits(index, unit->arch)) ||
         !span_fits(index, PRECAST_SLOT_TYPES, types) || !hints_fit(index, unit->hints, slots) ||
-        !hints_fit(index, unit->promises, slots) || !span_fits(index, PRECAST_BUFFERS, unit->buffers) ||
-        unit->buffers.count > 16 || !parameters_fit(index, unit, slots))
+        !hints_fit(index, unit->promises, slots) || !buffers_fit(index, unit->buffers) ||
+        !values_fit(index, unit) || !parameters_fit(index, unit, slots))
         return 0;
     for (int i = 0; i < 3; i++) {
         precast_span steps = {unit->grid_first[i], unit->grid_count[i]};

@@ -1,4 +1,5 @@
 /* From a call to a launch: the backend, the device, the unit, the grid. */
+#include <stdio.h>
 #include <string.h>
 
 #include "grid.h"
@@ -10,19 +11,34 @@
 #define APART __attribute__((noinline))
 #define HOT __attribute__((hot))
 
-/* The first backend that the release has units for and the machine has a device for. */
-static precast_status choose_backend(precast_release *release, int *backend) {
+/* Why there is no GPU for the call: what each driver said, or that there is nothing to run on one. */
+static APART precast_status explain_no_gpu(const precast_release *release, const char *reasons) {
+    if (!release->backends)
+        return precast_fail(PRECAST_NO_UNIT, "the release has no units");
+    return precast_fail(PRECAST_NO_DEVICE, "%s", reasons[0] ? reasons : "the stream is a GPU's, and the release has "
+                                                                        "units for the CPU alone");
+}
+
+/* The first backend that the release has units for and the machine has a device for. A driver that is there and does
+ * not start ends the search, as what the call points to may well lie on its device. */
+static precast_status choose_backend(precast_release *release, precast_stream stream, int *backend) {
+    char reasons[PRECAST_MESSAGE_BYTES] = "";
+    size_t length = 0;
     *backend = atomic_load_explicit(&release->automatic, memory_order_relaxed);
-    if (*backend)
+    if (*backend && (*backend != PRECAST_HOST || !stream))
         return PRECAST_OK;
-    if (release->backends & 1u << PRECAST_CUDA && precast_cuda())
-        *backend = PRECAST_CUDA;
-    else if (release->backends & 1u << PRECAST_HIP && precast_hip())
-        *backend = PRECAST_HIP;
-    else if (release->backends & 1u << PRECAST_HOST)
-        *backend = PRECAST_HOST;
-    if (!*backend) /* the driver has said why */
-        return release->backends ? PRECAST_NO_DEVICE : precast_fail(PRECAST_NO_UNIT, "the release has no units");
+    for (*backend = PRECAST_CUDA; *backend != PRECAST_HOST; ++*backend) {
+        if (!(release->backends & 1u << *backend))
+            continue;
+        precast_found found = *backend == PRECAST_CUDA ? precast_cuda() : precast_hip();
+        if (found.driver)
+            break;
+        if (!found.absent)
+            return PRECAST_NO_DEVICE;
+        length += (size_t)snprintf(reasons + length, sizeof reasons - length, "%s%s", length ? "; " : "", precast_error());
+    }
+    if (*backend == PRECAST_HOST && (stream || !(release->backends & 1u << PRECAST_HOST)))
+        return explain_no_gpu(release, reasons);
     atomic_store_explicit(&release->automatic, *backend, memory_order_relaxed);
     return PRECAST_OK;
 }
@@ -30,11 +46,11 @@ static precast_status choose_backend(precast_release *release, int *backend) {
 precast_status precast_choose_driver(precast_release *release, const precast_call *call,
                                      const precast_driver **driver) {
     int backend = call->stream == PRECAST_CPU ? PRECAST_HOST : call->backend;
-    precast_status status = backend ? PRECAST_OK : choose_backend(release, &backend);
+    precast_status status = backend ? PRECAST_OK : choose_backend(release, call->stream, &backend);
     *driver = NULL;
     if (status != PRECAST_OK || backend == PRECAST_HOST)
         return status;
-    *driver = backend == PRECAST_CUDA ? precast_cuda() : precast_hip();
+    *driver = backend == PRECAST_CUDA ? precast_cuda().driver : precast_hip().driver;
     if (!*driver)
         return PRECAST_NO_DEVICE;
     atomic_store_explicit(&release->driver, *driver, memory_order_release);
@@ -146,15 +162,15 @@ static precast_status launch_here(precast_release *release, const precast_driver
 
 /* On the device that the call names, which becomes current meanwhile. */
 static precast_status launch_there(precast_release *release, const precast_driver *driver, const precast_call *call) {
-    void *previous = NULL;
+    precast_visit visit;
     precast_device *device = precast_current_device(release, driver);
     if (device && device->facts.ordinal == call->device)
         return launch_on(release, device, call);
-    int code = driver->push(call->device, &previous);
+    int code = driver->push(call->device, &visit);
     if (code)
         return precast_driver_failed(driver, code, "going to the tensors' device", NULL);
     precast_status status = launch_here(release, driver, call);
-    code = driver->pop(previous);
+    code = driver->pop(&visit);
     return code && status == PRECAST_OK ? precast_driver_failed(driver, code, "going back to the current device", NULL)
                                         : status;
 }
@@ -174,7 +190,7 @@ static APART precast_status launch_values(precast_release *release, const precas
     precast_call call = {.kernel = kernel, .stream = stream, .axes = axes, .axes_given = PRECAST_GIVEN_BY_VALUE,
                          .slots = slots, .grid = grid};
     if (!release)
-        return precast_fail(PRECAST_NO_RELEASE, "the release is not open");
+        return precast_not_open();
     return usual ? launch_unit(release, usual->shortcut.device, usual->shortcut.unit, usual, &call)
                  : launch_anew(release, &call);
 }

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { SPARES = 16, CHUNKS_PER_THREAD = 8, MOST_THREADS = 1024 };
+enum { SPARES = 16, CHUNKS_PER_THREAD = 8 };
 
 typedef struct scratch {
     _Alignas(64) size_t bytes;
@@ -26,14 +26,14 @@ typedef struct job {
 } job;
 
 struct precast_pool {
-    struct precast_pool *next;
     pthread_mutex_t lock;
     pthread_cond_t work, done;
     job *jobs;
-    pthread_t threads[MOST_THREADS];
+    pthread_t threads[PRECAST_MOST_THREADS];
     int started;
     int stopping;
-    _Atomic int wanted;
+    _Atomic int wanted;  /* 0: as many as the process may run on */
+    _Atomic int counted; /* those; 0: not counted yet */
     _Atomic(scratch *) spares[SPARES];
 };
 
@@ -133,65 +133,35 @@ static int start_thread(precast_pool *pool) {
     return !failed;
 }
 
-/* Every pool of this library, so that a fork finds their locks free and the child starts threads of its own. */
-static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
-static precast_pool *pools;
-
-static void before_fork(void) {
-    pthread_mutex_lock(&pools_lock);
-    for (precast_pool *pool = pools; pool; pool = pool->next)
-        pthread_mutex_lock(&pool->lock);
+void precast_lock_pool(precast_pool *pool) {
+    pthread_mutex_lock(&pool->lock);
 }
 
-static void after_fork(void) {
-    for (precast_pool *pool = pools; pool; pool = pool->next)
-        pthread_mutex_unlock(&pool->lock);
-    pthread_mutex_unlock(&pools_lock);
+void precast_unlock_pool(precast_pool *pool) {
+    pthread_mutex_unlock(&pool->lock);
 }
 
-static void after_fork_in_child(void) {
-    for (precast_pool *pool = pools; pool; pool = pool->next) {
-        pool->jobs = NULL;
-        pool->started = 0;
-        pthread_cond_init(&pool->work, NULL);
-        pthread_cond_init(&pool->done, NULL);
-    }
-    after_fork();
-}
-
-static void watch_forks(void) {
-    pthread_atfork(before_fork, after_fork, after_fork_in_child);
+void precast_forget_threads(precast_pool *pool) {
+    pool->jobs = NULL;
+    pool->started = 0;
+    atomic_store(&pool->counted, 0);
+    pthread_cond_init(&pool->work, NULL);
+    pthread_cond_init(&pool->done, NULL);
 }
 
 precast_pool *precast_open_pool(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     precast_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
         return NULL;
-    pthread_once(&once, watch_forks);
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);
-    pthread_mutex_lock(&pools_lock);
-    pool->next = pools;
-    pools = pool;
-    pthread_mutex_unlock(&pools_lock);
     return pool;
-}
-
-static void forget_pool(precast_pool *pool) {
-    pthread_mutex_lock(&pools_lock);
-    precast_pool **place = &pools;
-    while (*place != pool)
-        place = &(*place)->next;
-    *place = pool->next;
-    pthread_mutex_unlock(&pools_lock);
 }
 
 void precast_close_pool(precast_pool *pool) {
     if (!pool)
         return;
-    forget_pool(pool);
     pthread_mutex_lock(&pool->lock);
     pool->stopping = 1;
     pthread_cond_broadcast(&pool->work);
@@ -207,14 +177,18 @@ void precast_close_pool(precast_pool *pool) {
 }
 
 void precast_pool_threads(precast_pool *pool, int count) {
-    atomic_store(&pool->wanted, count > MOST_THREADS ? MOST_THREADS : count);
+    atomic_store(&pool->counted, 0);
+    atomic_store(&pool->wanted, count);
 }
 
 static int wanted_threads(precast_pool *pool) {
-    int wanted = atomic_load(&pool->wanted);
+    int wanted = atomic_load_explicit(&pool->wanted, memory_order_relaxed);
+    if (!wanted)
+        wanted = atomic_load_explicit(&pool->counted, memory_order_relaxed);
     if (!wanted) {
-        wanted = count_processors();
-        precast_pool_threads(pool, wanted);
+        int count = count_processors();
+        wanted = count < PRECAST_MOST_THREADS ? count : PRECAST_MOST_THREADS;
+        atomic_store(&pool->counted, wanted);
     }
     return wanted;
 }

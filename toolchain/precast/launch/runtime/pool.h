@@ -14,8 +14,16 @@ typedef struct precast_pool precast_pool;
 precast_pool *precast_open_pool(void); /* NULL: no memory */
 void precast_close_pool(precast_pool *pool);
 
-/* 0: as many as the process may run on. Takes effect with the next launch. */
+enum { PRECAST_MOST_THREADS = 1024 };
+
+/* 0 to PRECAST_MOST_THREADS; 0: as many as the process may run on, counted by the next launch that wants to know and
+ * in a forked child anew. Takes effect with the next launch. */
 void precast_pool_threads(precast_pool *pool, int count);
+
+/* Around a fork; a child has none of the threads. */
+void precast_lock_pool(precast_pool *pool);
+void precast_unlock_pool(precast_pool *pool);
+void precast_forget_threads(precast_pool *pool);
 
 /* Runs all programs and returns when they are done: 0, 1 for a failed assert, -1 for no memory for scratch. May be
  * called from any thread, several at a time, and from inside a unit. */

@@ -24,10 +24,11 @@
 typedef enum precast_status {
     PRECAST_OK = 0,
     PRECAST_NO_RELEASE = 1,     /* the folder is not there, or is not a release */
-    PRECAST_MISMATCH = 2,       /* library, index and packs are of different schema, launch ABI or interface */
+    PRECAST_MISMATCH = 2,       /* library, manifest, index and packs are not of one schema, launch ABI, interface or
+                                   release */
     PRECAST_DAMAGED = 3,        /* bytes do not match their digest */
     PRECAST_UNTRUSTED = 4,      /* a signature was required and is absent, wrong or not checkable */
-    PRECAST_NO_DEVICE = 5,      /* no driver, no device, or none that the release has units for */
+    PRECAST_NO_DEVICE = 5,      /* no driver, one that does not start, or no device */
     PRECAST_NO_UNIT = 6,        /* no unit fits what was asked */
     PRECAST_BAD_ARGUMENT = 7,   /* an argument breaks a promise of the spec, or has the wrong type */
     PRECAST_BAD_GRID = 8,       /* the grid overflows, is negative or exceeds the device's limits */
@@ -46,7 +47,8 @@ typedef enum precast_type {
 } precast_type;
 
 /* A CUstream, cudaStream_t or hipStream_t of the calling thread's current device; NULL is the default stream. Where
- * the release has units for several kinds of device, the first that is there is used: CUDA, HIP, CPU. */
+ * the release has units for several kinds of device, the first that the machine has is used: CUDA, HIP, and with NULL
+ * alone the CPU. A driver that is there and does not start is PRECAST_NO_DEVICE, and the next call tries it again. */
 typedef void *precast_stream;
 
 /* In place of a stream: run on the CPU. */
@@ -70,7 +72,8 @@ typedef struct precast_tensor {
 } precast_tensor;
 
 /* Device memory for a launch's scratch. `device` is the driver's ordinal. `release` is called after the launch was
- * queued on `stream`, so it must free in stream order. */
+ * queued on `stream`, so it must free in stream order. A launch that runs while the allocator is changed ends with the
+ * one that it began with, which must last so long. */
 typedef struct precast_allocator {
     void *(*allocate)(void *context, size_t bytes, size_t alignment, precast_stream stream, int device);
     void (*release)(void *context, void *memory, precast_stream stream, int device);

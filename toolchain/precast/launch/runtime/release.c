@@ -1,4 +1,5 @@
 /* Opening, closing and asking about a release. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +17,23 @@ static precast_status open_index(precast_release *release, const unsigned char *
     return status;
 }
 
+/* The folder's own path, which neither a change of the working folder nor one of a link turns into another. */
+static precast_status find_folder(precast_release *release, const char *folder, const void *anchor) {
+    release->folder = folder ? realpath(folder, NULL) : precast_folder_of(anchor);
+    if (release->folder)
+        return PRECAST_OK;
+    if (folder)
+        return precast_fail(PRECAST_NO_RELEASE, "cannot open %s/index.bin: %s", folder, strerror(errno));
+    return precast_fail(PRECAST_NO_RELEASE, "cannot tell which release this library lies in; name its folder");
+}
+
 static precast_status fill(precast_release *release, const char *folder, const void *anchor,
                            const unsigned char *interface, const unsigned char *public_key) {
+    pthread_mutex_init(&release->meeting, NULL);
     pthread_mutex_init(&release->lock, NULL);
-    release->folder = folder ? strdup(folder) : precast_folder_of(anchor);
-    if (!release->folder)
-        return precast_fail(PRECAST_NO_RELEASE, "cannot tell which release this library lies in; name its folder");
-    precast_status status = open_index(release, interface, public_key);
+    precast_status status = find_folder(release, folder, anchor);
+    if (status == PRECAST_OK)
+        status = open_index(release, interface, public_key);
     if (status != PRECAST_OK)
         return status;
     for (uint32_t i = 0; i < release->index.unit_count; i++)
@@ -48,13 +59,24 @@ precast_status precast_open(const char *folder, const void *anchor, const unsign
         precast_close(release);
         return status;
     }
+    precast_list_open(release);
     *opened = release;
     return PRECAST_OK;
+}
+
+precast_status precast_open_signed(const char *folder, const void *anchor, const unsigned char *interface,
+                                   const unsigned char *public_key, precast_release **opened) {
+    if (public_key)
+        return precast_open(folder, anchor, interface, public_key, opened);
+    if (opened)
+        *opened = NULL;
+    return precast_fail(PRECAST_UNTRUSTED, "a signature is required, and the key to check it with is NULL");
 }
 
 void precast_close(precast_release *release) {
     if (!release)
         return;
+    precast_unlist_open(release);
     precast_unload(release);
     precast_free_devices(release);
     precast_close_pool(release->pool);
@@ -62,6 +84,7 @@ void precast_close(precast_release *release) {
         precast_unmap_file(&release->packs[i]);
     precast_unmap_file(&release->index.view);
     pthread_mutex_destroy(&release->lock);
+    pthread_mutex_destroy(&release->meeting);
     free(release->usual);
     free(release->packs);
     free(release->folder);
@@ -78,6 +101,8 @@ static precast_status find_current(precast_release *release, precast_stream stre
 precast_status precast_preload(precast_release *release, precast_stream stream, const char *kernel) {
     precast_device *device;
     int found = 0;
+    if (!release)
+        return precast_not_open();
     precast_status status = find_current(release, stream, &device);
     for (uint32_t i = 0; status == PRECAST_OK && i < release->index.kernel_count; i++) {
         precast_span units = release->index.kernels[i].units;
@@ -86,7 +111,8 @@ precast_status precast_preload(precast_release *release, precast_stream stream, 
         found = 1;
         for (uint32_t unit = units.first; status == PRECAST_OK && unit < units.first + units.count; unit++) {
             const precast_ready *ready;
-            if (precast_runs_on(&release->index, &release->index.units[unit], device))
+            if (precast_runs_on(&release->index, &release->index.units[unit], device) &&
+                !precast_is_superseded(&release->index, device, unit))
                 status = precast_load_unit(release, device, unit, &ready);
         }
     }
@@ -97,6 +123,8 @@ precast_status precast_preload(precast_release *release, precast_stream stream, 
 
 precast_status precast_unload(precast_release *release) {
     precast_status status = PRECAST_OK;
+    if (!release)
+        return precast_not_open();
     for (uint32_t kernel = 0; release->usual && kernel < release->index.kernel_count; kernel++)
         atomic_store(&release->usual[kernel], NULL);
     for (precast_device *device = atomic_load(&release->devices); device; device = device->next) {
@@ -107,11 +135,13 @@ precast_status precast_unload(precast_release *release) {
 }
 
 size_t precast_query(precast_release *release, precast_unit *units, size_t capacity) {
-    const precast_index *index = &release->index;
     precast_device *device = NULL, *cpu = NULL;
+    if (!release)
+        return precast_not_open(), 0;
+    const precast_index *index = &release->index;
     find_current(release, NULL, &device);
     find_current(release, PRECAST_CPU, &cpu);
-    for (uint32_t i = 0; i < index->unit_count && i < capacity; i++) {
+    for (uint32_t i = 0; units && i < index->unit_count && i < capacity; i++) {
         const precast_unit_record *unit = &index->units[i];
         const char *text = precast_text(index, unit->text), *at = strrchr(text, '@');
         precast_device *on = unit->backend == PRECAST_HOST ? cpu : device;
@@ -133,7 +163,9 @@ size_t precast_query(precast_release *release, precast_unit *units, size_t capac
 }
 
 precast_status precast_selfcheck(precast_release *release) {
-    precast_status status = PRECAST_OK;
+    if (!release)
+        return precast_not_open();
+    precast_status status = precast_check_manifest(release->folder, &release->index);
     for (uint32_t i = 0; status == PRECAST_OK && i < release->index.file_count; i++)
         status = precast_check_file(release, i);
     for (uint32_t i = 0; status == PRECAST_OK && i < release->index.unit_count; i++)
@@ -143,22 +175,12 @@ precast_status precast_selfcheck(precast_release *release) {
 }
 
 precast_status precast_set_threads(precast_release *release, int count) {
-    if (count < 0)
-        return precast_fail(PRECAST_BAD_ARGUMENT, "a CPU launch cannot use %d threads", count);
+    if (!release)
+        return precast_not_open();
+    if (count < 0 || count > PRECAST_MOST_THREADS)
+        return precast_fail(PRECAST_BAD_ARGUMENT, "a CPU launch cannot use %d threads: 1 to %d, or 0 for as many as "
+                            "the process may run on", count, PRECAST_MOST_THREADS);
     precast_pool_threads(release->pool, count);
-    return PRECAST_OK;
-}
-
-precast_status precast_set_allocator(precast_release *release, const precast_allocator *allocator) {
-    if (allocator && !allocator->allocate)
-        return precast_fail(PRECAST_BAD_ARGUMENT, "an allocator needs a function that allocates");
-    release->allocator = allocator ? *allocator : (precast_allocator){NULL, NULL, NULL};
-    return PRECAST_OK;
-}
-
-precast_status precast_set_buffer_reader(precast_release *release, precast_buffer_reader reader, void *context) {
-    release->reader = reader;
-    release->reader_context = context;
     return PRECAST_OK;
 }
 

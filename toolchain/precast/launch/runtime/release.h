@@ -27,6 +27,9 @@ typedef struct precast_call {
 /* `anchor` is an address in the library whose release NULL as folder means. `public_key` NULL: no signature asked. */
 precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
                             const unsigned char *public_key, precast_release **release);
+/* The same, and NULL is no key. */
+precast_status precast_open_signed(const char *folder, const void *anchor, const unsigned char *interface,
+                                   const unsigned char *public_key, precast_release **release);
 void precast_close(precast_release *release);
 
 precast_status precast_launch(precast_release *release, const precast_call *call);

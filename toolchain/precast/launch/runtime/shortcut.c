@@ -1,19 +1,6 @@
 /* What a launch needs to know that it means the unit of the one before, and to go straight to the driver. */
 #include "state.h"
 
-/* The cell of a unit, and the unit's place in it. */
-static const precast_cell *find_cell(const precast_index *index, const precast_device *device, uint32_t unit,
-                                     uint32_t *place) {
-    precast_kernel_cells span = device->cells_of_kernel[index->units[unit].kernel];
-    for (uint32_t i = span.first; i < span.first + span.count; i++) {
-        const precast_cell *cell = &device->cells[i];
-        for (*place = 0; *place < cell->order.count; ++*place)
-            if (device->order[cell->order.first + *place] == unit)
-                return cell;
-    }
-    return NULL;
-}
-
 /* Whether a call that gives every axis as this cell has it can mean no other cell. */
 static int is_alone(const precast_device *device, const precast_kernel_cells *span, const precast_cell *own) {
     uint32_t count = 0;
@@ -24,7 +11,7 @@ static int is_alone(const precast_device *device, const precast_kernel_cells *sp
 
 size_t precast_shortcut_bytes(const precast_index *index, const precast_device *device, uint32_t unit) {
     uint32_t place, axes = index->kernels[index->units[unit].kernel].axes.count;
-    const precast_cell *cell = find_cell(index, device, unit, &place);
+    const precast_cell *cell = precast_find_cell(index, device, unit, &place);
     size_t bytes = axes * sizeof(int64_t) + PRECAST_MOST_QUESTIONS * sizeof(precast_question) +
                    (cell ? cell->order.count : 0) * sizeof(uint32_t) +
                    index->units[unit].parameters.count * sizeof(precast_move);
@@ -135,7 +122,7 @@ void precast_make_shortcut(const precast_index *index, precast_device *device, u
     precast_shortcut made = {0};
     if (device->driver && device->driver->direct)
         direct = device->driver->direct();
-    const precast_cell *cell = find_cell(index, device, number, &place);
+    const precast_cell *cell = precast_find_cell(index, device, number, &place);
     if (!direct.identify || !direct.locate || !cell || place > UINT16_MAX || !ready->plain || !ready->simple ||
         ready->shape.ctas > 1 || ready->shape.flags || !list_axes(index, unit, axes) ||
         !is_alone(device, &device->cells_of_kernel[unit->kernel], cell) ||

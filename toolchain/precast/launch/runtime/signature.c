@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sha256.h"
 #include "state.h"
 
 enum { ED25519 = 1087, SIGNATURE_BYTES = 64 }; /* EVP_PKEY_ED25519 */
@@ -70,18 +69,6 @@ static int verify(const crypto *with, const unsigned char key[32], const precast
     return good;
 }
 
-/* The manifest lists the index by its file's digest; that is enough, since nobody can make another with the same. */
-static int names_index(const precast_view *manifest, const precast_index *index) {
-    unsigned char digest[32];
-    char text[65];
-    precast_sha256 hash;
-    precast_sha256_start(&hash);
-    precast_sha256_add(&hash, index->view.data, index->view.size);
-    precast_sha256_finish(&hash, digest);
-    precast_hex(digest, text);
-    return memmem(manifest->data, manifest->size, text, 64) != NULL;
-}
-
 static precast_status check(const char *folder, const precast_index *index, const unsigned char key[32],
                             const precast_view *manifest, const precast_view *signature) {
     crypto with;
@@ -91,7 +78,7 @@ static precast_status check(const char *folder, const precast_index *index, cons
     dlclose(with.library);
     if (!good)
         return precast_fail(PRECAST_UNTRUSTED, "%s/manifest.json is not signed by the key that is required", folder);
-    if (!names_index(manifest, index))
+    if (!precast_manifest_names(manifest, index))
         return precast_fail(PRECAST_UNTRUSTED, "%s/index.bin is not the one that the signed manifest.json names", folder);
     return PRECAST_OK;
 }

@@ -101,6 +101,15 @@ typedef struct precast_device {
     void **modules; /* by image; guarded by `loading` */
 } precast_device;
 
+/* The caller's functions, as a launch finds them when it begins. */
+typedef struct precast_callbacks {
+    precast_allocator allocator;
+    precast_buffer_reader reader;
+    void *reader_context;
+} precast_callbacks;
+
+#define PRECAST_CALLBACK_WORDS (sizeof(precast_callbacks) / sizeof(uintptr_t))
+
 struct precast_release {
     _Atomic(const precast_ready *) *usual; /* by kernel: the unit of its last launch, where that has a shortcut */
     _Atomic int automatic; /* the backend of calls that name none; 0: not decided yet */
@@ -109,12 +118,14 @@ struct precast_release {
     precast_index index;
     char *folder;
     unsigned backends; /* bit n: there are units of backend n */
-    pthread_mutex_t lock; /* `devices` while it grows, `packs` */
-    precast_view *packs;  /* by file */
-    precast_allocator allocator;
-    precast_buffer_reader reader;
-    void *reader_context;
+    /* Taken in this order: `meeting`, a device's `loading`, `lock`; a fork takes all of them. */
+    pthread_mutex_t meeting; /* `devices` while it grows */
+    pthread_mutex_t lock;    /* `packs`; `changes` and `callbacks` while they change */
+    precast_view *packs;     /* by file */
+    _Atomic unsigned changes; /* odd while `callbacks` changes */
+    _Atomic uintptr_t callbacks[PRECAST_CALLBACK_WORDS];
     precast_pool *pool;
+    struct precast_release *next_open; /* fork.c */
 };
 
 /* device.c */
@@ -126,6 +137,13 @@ precast_status precast_load_unit(precast_release *release, precast_device *devic
                                  const precast_ready **ready);
 int precast_runs_on(const precast_index *index, const precast_unit_record *unit, const precast_device *device);
 void precast_free_devices(precast_release *release);
+
+/* callbacks.c */
+precast_callbacks precast_read_callbacks(const precast_release *release);
+
+/* fork.c: a fork waits until nobody holds a lock of an open release, so that the child finds all of them free. */
+void precast_list_open(precast_release *release);
+void precast_unlist_open(precast_release *release);
 
 /* launch.c: the driver that a call's stream and backend mean; NULL for the CPU. */
 precast_status precast_choose_driver(precast_release *release, const precast_call *call, const precast_driver **driver);
@@ -178,6 +196,11 @@ precast_status precast_check_file(precast_release *release, uint32_t file);
 precast_status precast_check_image(precast_release *release, uint32_t image, const char *unit);
 
 /* candidates.c */
+/* The cell of a unit and the unit's place in it; NULL where the device does not run it. */
+const precast_cell *precast_find_cell(const precast_index *index, const precast_device *device, uint32_t unit,
+                                      uint32_t *place);
+/* Whether another unit is taken wherever this one fits, such as one for a newer architecture. */
+int precast_is_superseded(const precast_index *index, const precast_device *device, uint32_t unit);
 precast_status precast_list_candidates(const precast_index *index, precast_device *device);
 
 /* select.c */
@@ -216,6 +239,10 @@ precast_status precast_launch_cpu(precast_release *release, precast_device *devi
 
 /* cpuid.c: 1 to 4 for x86-64 to x86-64-v4, 0 on any other machine. */
 int precast_cpu_level(void);
+
+/* manifest.c: whether manifest.json is there, whole, and names this index; the second as a yes or no. */
+precast_status precast_check_manifest(const char *folder, const precast_index *index);
+int precast_manifest_names(const precast_view *manifest, const precast_index *index);
 
 /* signature.c: whether manifest.json is signed by the key, and names the index. */
 precast_status precast_check_signature(const char *folder, const precast_index *index, const unsigned char key[32]);

@@ -1,6 +1,6 @@
-/* What tests ask of the driver for tests. */
-#ifndef FAKE_CUDA_H
-#define FAKE_CUDA_H
+/* What tests ask of the drivers for tests. Function names are the driver's own. */
+#ifndef FAKE_H
+#define FAKE_H
 
 #include <stddef.h>
 
@@ -23,17 +23,21 @@ typedef struct fake_launch {
     fake_attribute attributes[4];
 } fake_launch;
 
-void fake_devices(int count, const int *arch);
+void fake_devices(int count, const int *arch); /* HIP takes the count alone */
 void fake_fail(const char *function, int code, int after); /* the call after `after` others fails once */
 void fake_slow_loads(int milliseconds);
 void fake_shared_limit(int bytes);
+void fake_cooperative(int can);
 void fake_forget(void);
-void fake_reset_context(int device); /* as if destroyed and made again at the same address */
-int fake_current_device(void);
+int fake_current_device(void); /* the calling thread's; -1: none */
 int fake_count(const char *function);
 int fake_live_allocations(void);
 int fake_live_modules(void);
 int fake_launch_count(void);
-const fake_launch *fake_last_launch(void);
+const fake_launch *fake_last_launch(void); /* of the calling thread */
+
+void fake_reset_context(int device); /* CUDA: as if destroyed and made again at the same address */
+void fake_hip_arch(const char *name);
+void fake_hip_allocation(size_t bytes); /* what any address lies at the start of */
 
 #endif
