@@ -113,6 +113,28 @@ def check_descriptors() -> None:
     )
 
 
+def check_allocator() -> None:
+    """Scratch from a function of the caller's, which may take itself away; then the next launch asks the driver."""
+    memory, asked = np.zeros(4096, np.uint8), []
+    aligned = memory[-memory.ctypes.data % 128 :]
+
+    def allocate(size: int, alignment: int, stream: int, device: int) -> object:
+        asked.append((size, alignment, stream, device))
+        small.set_allocator(None)
+        return aligned
+
+    x = tensor("float16")
+    small.set_allocator(allocate)
+    for _ in range(2):
+        small.features(x, 3, FEATURE="scratch", stream=0x10007)
+    assert asked == [(100 * 3 * 2 * 2, 128, 0x10007, 0)], asked
+    assert DRIVER.fake_count(b"cuMemAllocAsync") == DRIVER.fake_count(b"cuMemFreeAsync") == 1
+    small.set_allocator(lambda *_: 1 // 0)
+    assert refused(lambda: small.features(x, 3, FEATURE="scratch"), ZeroDivisionError)
+    small.set_allocator(None)
+
+
 check_left_out_axes()
 check_named_axes_and_hints()
 check_descriptors()
+check_allocator()

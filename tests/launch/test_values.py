@@ -122,6 +122,13 @@ def test_an_error_of_a_callback_is_its_own_launch_s(small):
     assert failures == []
 
 
+def test_numbers_of_threads(small):
+    for count, said in ((-1, -1), (1025, 1025), (2**32 + 2, 2**31 - 1), (-(2**80), -(2**31))):
+        assert message(small.LaunchError, lambda count=count: small.set_threads(count)) == (
+            f"a CPU launch cannot use {said} threads: 1 to 1024, or 0 for as many as the process may run on"
+        )
+
+
 def test_an_error_reaches_another_process(small, x):
     with pytest.raises(small.LaunchError) as caught:
         small.scale(x, x, 1, 1000, BLOCK=7)

@@ -134,10 +134,10 @@ static PyObject *launch_plainly(kernel_object *kernel, const given *from, const 
 
 /* An error of a callback comes before what the runtime makes of it; a launch inside of a callback has its own. */
 static PyObject *launch(kernel_object *kernel, const given *from, const precast_grid *grid, call_values *values) {
-    if (!kernel->owner->allocate && !kernel->owner->reader)
-        return launch_plainly(kernel, from, grid, values);
-    PyObject *outer = exchange_failure(NULL), *result = launch_plainly(kernel, from, grid, values);
-    PyObject *failure = exchange_failure(outer);
+    int has_callbacks = kernel->owner->allocate || kernel->owner->reader;
+    PyObject *outer = has_callbacks ? exchange_failure(NULL) : NULL;
+    PyObject *result = launch_plainly(kernel, from, grid, values);
+    PyObject *failure = has_callbacks || !result ? exchange_failure(outer) : NULL;
     if (!failure)
         return result;
     Py_XDECREF(result);

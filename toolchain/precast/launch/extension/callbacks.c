@@ -25,14 +25,27 @@ static void keep_error(void) {
     Py_XDECREF(trace);
 }
 
+/* A launch may have begun with a function that is set no longer. */
+static PyObject *call_allocator(const release_object *owner, size_t bytes, size_t alignment, precast_stream stream,
+                                int device) {
+    PyObject *function = owner->allocate;
+    if (!function) {
+        PyErr_SetString(PyExc_RuntimeError, "the allocator was taken away while a launch needed it");
+        return NULL;
+    }
+    Py_INCREF(function);
+    PyObject *block = PyObject_CallFunction(function, "nnKi", (Py_ssize_t)bytes, (Py_ssize_t)alignment,
+                                            (unsigned long long)(uintptr_t)stream, device);
+    Py_DECREF(function);
+    return block;
+}
+
 /* The allocator's function gives an address, or something that has one and is kept until it is released. */
 static void *allocate(void *context, size_t bytes, size_t alignment, precast_stream stream, int device) {
     release_object *owner = context;
     PyGILState_STATE held = PyGILState_Ensure();
     tensor_view view = {.address = NULL};
-    PyObject *block = PyObject_CallFunction(owner->allocate, "nnKi", (Py_ssize_t)bytes, (Py_ssize_t)alignment,
-                                            (unsigned long long)(uintptr_t)stream, device);
-    PyObject *key = NULL;
+    PyObject *block = call_allocator(owner, bytes, alignment, stream, device), *key = NULL;
     if (block && !read_tensor(owner->state, block, 0, 0, &view))
         key = PyLong_FromVoidPtr(view.address);
     if (!key || PyDict_SetItem(owner->blocks, key, block)) {
@@ -76,11 +89,14 @@ static void read_buffer(void *context, const char *unit, const char *pass_name, 
                         size_t bytes_per_program, int64_t programs) {
     release_object *owner = context;
     PyGILState_STATE held = PyGILState_Ensure();
-    PyObject *result = PyObject_CallFunction(owner->reader, "ssy#nL", unit, pass_name, data,
-                                             (Py_ssize_t)(bytes_per_program * (size_t)programs),
-                                             (Py_ssize_t)bytes_per_program, (long long)programs);
-    if (!result)
+    PyObject *function = owner->reader;
+    Py_XINCREF(function);
+    PyObject *result = function ? PyObject_CallFunction(function, "ssy#nL", unit, pass_name, data,
+                                                        (Py_ssize_t)(bytes_per_program * (size_t)programs),
+                                                        (Py_ssize_t)bytes_per_program, (long long)programs) : NULL;
+    if (function && !result)
         keep_error();
+    Py_XDECREF(function);
     Py_XDECREF(result);
     PyGILState_Release(held);
 }

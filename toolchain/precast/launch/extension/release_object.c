@@ -1,4 +1,5 @@
 /* An open release as a Python object. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,9 +148,12 @@ static PyObject *selfcheck(PyObject *self, PyObject *unused) {
 }
 
 static PyObject *set_threads(PyObject *self, PyObject *count) {
-    long wanted = PyLong_AsLong(count);
+    int overflow = 0;
+    long wanted = PyLong_AsLongAndOverflow(count, &overflow);
     if (PyErr_Occurred())
         return NULL;
+    if (overflow || wanted < INT_MIN || wanted > INT_MAX) /* refused all the same */
+        wanted = overflow < 0 || wanted < 0 ? INT_MIN : INT_MAX;
     return finish(self, precast_set_threads(((release_object *)self)->release, (int)wanted));
 }
 
@@ -212,8 +216,8 @@ static PyMethodDef methods[] = {
      "Loads the images of a kernel, or of all, for the current device or the CPU."},
     {"unload", unload, METH_NOARGS, "Unloads every image; no launch may be running."},
     {"query", query, METH_NOARGS, "All units as dicts."},
-    {"selfcheck", selfcheck, METH_NOARGS, "Compares every pack and image with its digest."},
-    {"set_threads", set_threads, METH_O, "Threads that CPU launches use; 0: as many as the process may run on."},
+    {"selfcheck", selfcheck, METH_NOARGS, "Compares index, packs and images with the digests that manifest and index give."},
+    {"set_threads", set_threads, METH_O, "Threads that CPU launches use, 1 to 1024; 0: as many as the process may run on now."},
     {"set_allocator", set_allocator, METH_O, "A function (bytes, alignment, stream, device) for scratch, or None."},
     {"set_buffer_reader", set_buffer_reader, METH_O, "Who gets the device buffers of passes after a launch, or None."},
     {"check_signature", check_signature, METH_O, "Raises unless the manifest is signed by this ed25519 public key."},

@@ -75,6 +75,9 @@ static int list_moves(const precast_ready *ready, const precast_direct *direct, 
             hidden_at = place;
         last = place, end = place + bytes;
     }
+    size_t place, bytes;
+    if (!direct->locate(ready->function, ready->parameter_count, &place, &bytes))
+        return 0; /* the image has more parameters than its facts say */
     if (count == ready->parameter_count)
         hidden_at = end;
     shortcut->moves = moves;
