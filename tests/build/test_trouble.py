@@ -108,6 +108,29 @@ def test_wrong_spec_stops_both_commands_before_anything_is_built(make):
     assert not (tree.folder / "build/units").exists()
 
 
+@pytest.mark.parametrize("taken", ["generated", "generated/demo", "build/units/cuda-90", "build/store"])
+def test_file_in_the_way_is_told(make, taken):
+    tree = make(kernels=1)
+    tree.write(taken, "mine")
+    for build in (tree.build(), tree.scons()):
+        assert build.code and f"error: {taken} is a file, and a folder belongs there" in build.err
+        assert "Traceback" not in build.err
+    assert (tree.folder / taken).read_text() == "mine"
+
+
+def test_folder_in_the_way_is_told(make):
+    tree = make(kernels=1)
+    (tree.folder / "build/packs/cuda-90/k0.pack").mkdir(parents=True)
+    assert "error: build/packs/cuda-90/k0.pack is a folder, and a file belongs there" in tree.build().err
+
+
+def test_folder_of_any_name_holds_a_project(make):
+    tree = make("a $b #c 'd' ünï", kernels=1)
+    assert find_faults(tree.build().release) == []
+    assert tree.build().steps == [] and tree.scons().steps == []
+    assert os.listdir(tree.folder.parent) == [tree.folder.name]
+
+
 WRONG_PARTS = {
     "source": ("kernels/k1.py", "import triton\n", "import triton +\n", "k1:*", "  units: k1:*"),
     "table": ("kernels/k1.toml", "BLOCK", "BLOK", "k1:*", "  units: k1:*"),

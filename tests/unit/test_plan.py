@@ -177,11 +177,11 @@ def test_a_new_constexpr_value_leaves_the_others_alone(tmp_path):
 
 
 def test_jobs_are_complete_and_absolute(tmp_path):
-    make_project(tmp_path, {"pyproject.toml": SETTINGS + 'pythonpath = ["src", "../shared"]\ntime_limit_s = 5\n'})
+    make_project(tmp_path, {"pyproject.toml": SETTINGS + 'pythonpath = ["kernels", ".."]\ntime_limit_s = 5\n'})
     found = plan(tmp_path)
     job = found.job(found.units[0].unit)
     assert (job.project, job.store) == (str(tmp_path), str(tmp_path / "build/store"))
-    assert job.python_path == (str(tmp_path / "src"), str(tmp_path.parent / "shared"))
+    assert job.python_path == (str(tmp_path / "kernels"), str(tmp_path.parent))
     assert job.output == str(tmp_path / found.units[0].folder)
     assert job.time_limit_s == 5.0
 

@@ -16,6 +16,8 @@ def project(folder, settings, **options):
 
 def test_everything_that_can_be_said(tmp_path):
     (tmp_path / "ptxas").write_text("")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "shared").mkdir()
     found = project(
         tmp_path,
         """
@@ -24,7 +26,7 @@ def test_everything_that_can_be_said(tmp_path):
         version = "2.1"
         targets = ["cuda:90", "cpu:x86-64-v3"]
         kernels = ["specs/*.toml", "more/*.toml"]
-        pythonpath = ["src", "../shared"]
+        pythonpath = ["src", "./src/../shared"]
         line_info = true
         time_limit_s = 60
         memory_limit_mb = 4096
@@ -50,7 +52,7 @@ def test_everything_that_can_be_said(tmp_path):
     assert (found.name, found.version) == ("demo", "2.1")
     assert found.targets == (Target("cuda", "90"), Target("cpu", "x86-64-v3"))
     assert found.kernels == ("specs/*.toml", "more/*.toml")
-    assert found.search_path == (tmp_path / "src", tmp_path.parent / "shared")
+    assert found.search_path == (tmp_path / "src", tmp_path / "shared")
     environment = (("AMDGCN_USE_BUFFER_OPS", "0"), ("TRITON_F32_DEFAULT", "ieee"))
     assert found.settings == CompileSettings(True, environment, str(tmp_path / "ptxas"))
     assert (found.time_limit_s, found.memory_limit_mb) == (60.0, 4096)
@@ -122,6 +124,31 @@ hint: cuda has 75, 80, 86, 87, 89, 90, 100, 103, 107, 110, 120, 121
 pyproject.toml:3:35: error: target `cuda:90` is there twice
     targets = ["cuda:101", "cuda:90", "cuda:90"]
                                       ^~~~~~~~~""",
+        ),
+        (
+            SETTINGS + 'kernels = ["/etc/*.toml", "", "specs/*.toml"]\npythonpath = ["scr"]\n',
+            """\
+pyproject.toml:5:12: error: `/etc/*.toml` is no glob
+    kernels = ["/etc/*.toml", "", "specs/*.toml"]
+               ^~~~~~~~~~~~~
+hint: write one that begins in the project's folder: `kernels/*.toml`
+
+pyproject.toml:5:27: error: `` is no glob
+    kernels = ["/etc/*.toml", "", "specs/*.toml"]
+                              ^~
+hint: write one that begins in the project's folder: `kernels/*.toml`
+
+pyproject.toml:6:15: error: there is no folder `scr`
+    pythonpath = ["scr"]
+                  ^~~~~""",
+        ),
+        (
+            SETTINGS + "kernels = []\n",
+            """\
+pyproject.toml:5:1: error: `kernels` is empty
+    kernels = []
+    ^~~~~~~
+hint: leave it out for `kernels/*.toml`""",
         ),
         (
             '[tool.precast]\nname = "my kernels"\ntargets = ["cuda:90"]\n',

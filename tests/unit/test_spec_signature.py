@@ -16,8 +16,9 @@ HEAD = "import triton\nimport triton.language as tl\n"
 
 
 def read(source, name="kernel", others=None):
-    modules = {dotted: parse_source(text, f"{dotted}.py") for dotted, text in (others or {}).items()}
-    return read_signature(parse_source(source, "k.py"), name, lambda importer, dotted, wanted: modules.get(dotted))
+    modules = {dotted: parse_source(text.encode(), f"{dotted}.py") for dotted, text in (others or {}).items()}
+    module = parse_source(source.encode(), "k.py")
+    return read_signature(module, name, lambda importer, dotted, wanted: modules.get(dotted))
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,16 @@ def test_syntax_errors_have_places(text, line, column):
 def test_files_that_cannot_be_read(tmp_path):
     with pytest.raises(SpecError, match=r"cannot read `x.toml`: no such file or directory"):
         read_document(tmp_path / "x.toml", "x.toml")
-    (tmp_path / "x.toml").write_bytes(b"a = '\xff'")
-    with pytest.raises(SpecError, match=r"`x.toml` is not UTF-8 text"):
+    (tmp_path / "x.toml").write_bytes("é = 'é'\né = 'é".encode() + b"\xff'")
+    with pytest.raises(SpecError) as caught:
         read_document(tmp_path / "x.toml", "x.toml")
+    assert str(caught.value) == "x.toml:2:7: not UTF-8 text: byte 0xff"
+    (tmp_path / "x.toml").write_text(f"a = {'9' * 5000}")
+    with pytest.raises(SpecError, match=r"^x.toml:1:1: not valid TOML: Exceeds the limit"):
+        read_document(tmp_path / "x.toml", "x.toml")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    (tmp_path / "x.toml").write_bytes(b"\xef\xbb\xbfa = 3\n")
+    node = read_document(tmp_path / "x.toml", "x.toml").root.table()["a"]
+    assert (node.value, str(node.place)) == (3, "x.toml:1:5")

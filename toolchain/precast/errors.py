@@ -129,6 +129,6 @@ def nearest_hint(name: str, known: Iterable[str], noun: str = "") -> str:
     if near:
         return f"did you mean `{near[0]}`?"
     if not names:
-        return f"there is no {noun}" if noun else "there is none"
+        return f"there are no {noun}" if noun else "there is none"
     listed = ", ".join(f"`{each}`" for each in names[:12]) + (", …" if len(names) > 12 else "")
     return f"known {noun}: {listed}" if noun else f"known: {listed}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -93,8 +93,8 @@ class _Reader:
             name=self._name(),
             version=self._version(),
             targets=targets,
-            kernels=self._texts("kernels", Project.kernels),
-            python_path=self._texts("pythonpath", Project.python_path),
+            kernels=self._texts("kernels", Project.kernels, self._check_glob),
+            python_path=self._texts("pythonpath", Project.python_path, self._check_folder),
             passes=tuple(self._passes()),
             settings=self._settings(),
             time_limit_s=float(self._integer("time_limit_s", 600)),
@@ -159,10 +159,30 @@ class _Reader:
         except SpecError as error:
             raise node.error(error.message, error.hint) from None
 
-    def _texts(self, key: str, default: tuple[str, ...]) -> tuple[str, ...]:
+    def _texts(self, key: str, default: tuple[str, ...], check: Callable[[Node], None]) -> tuple[str, ...]:
+        """An array of texts, of which `check` refuses what is wrong."""
         with self._problems.collect():
-            return self._fields[key].texts() if key in self._fields else default
+            if key not in self._fields:
+                return default
+            node = self._fields[key]
+            if not node.items():
+                raise node.key_error(f"`{key}` is empty", f"leave it out for {format_texts(default)}")
+            for item in node.items():
+                with self._problems.collect():
+                    check(item)
+            return node.texts()
         return default
+
+    def _check_glob(self, node: Node) -> None:
+        try:
+            next(iter(self._folder.glob(node.text())), None)
+        except (ValueError, NotImplementedError):
+            hint = "write one that begins in the project's folder: `kernels/*.toml`"
+            raise node.error(f"`{node.text()}` is no glob", hint) from None
+
+    def _check_folder(self, node: Node) -> None:
+        if not (self._folder / node.text()).is_dir():
+            raise node.error(f"there is no folder `{self._folder / node.text()}`")
 
     def _integer(self, key: str, default: int) -> int:
         with self._problems.collect():
@@ -233,6 +253,10 @@ class _Reader:
             enabled=fields["enabled"].boolean() if "enabled" in fields else True,
             places=_pass_places(fields),
         )
+
+
+def format_texts(texts: Iterable[str]) -> str:
+    return ", ".join(f"`{text}`" for text in texts)
 
 
 def _globs(node: Node | None) -> tuple[str, ...]:

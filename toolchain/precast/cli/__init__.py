@@ -8,7 +8,9 @@ asked for is imported, so that a build with nothing to do stays fast.
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -17,12 +19,17 @@ from typing import NoReturn
 
 from precast import __version__
 from precast.diagnostic import format_error
-from precast.errors import PrecastError, SpecError, nearest_hint
+from precast.errors import PrecastError, SpecError, ToolError, nearest_hint
 
 # In the order of a kernel's life: declare, build, look, ship, clean.
 COMMANDS = ("init", "plan", "build", "why", "inspect", "passes", "opt", "repro", "verify", "sign", "package", "clean")
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
+# What a machine refuses, whatever we ask of it. A file that is not there may be one that we should have made.
+REFUSALS = {
+    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOSPC,
+    errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO,
+}  # fmt: skip
 
 
 class Parser(argparse.ArgumentParser):
@@ -67,6 +74,15 @@ def run_command(words: list[str]) -> int:
     return int(load_command(arguments.command).run(arguments))
 
 
+def describe_fault(error: OSError) -> ToolError | None:
+    """What the machine refused, as an error of the user's; None for what may be a fault of ours."""
+    if error.errno not in REFUSALS or not isinstance(error.filename, str):
+        return None
+    inside = os.path.relpath(error.filename)
+    place = error.filename if inside.startswith("..") else inside
+    return ToolError(f"cannot use {place}: {os.strerror(error.errno).lower()}")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every exception becomes text on standard error and an exit code here."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -81,6 +97,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
+    except OSError as error:
+        told = describe_fault(error)
+        print(format_error(told) if told else traceback.format_exc(), file=sys.stderr)
+        return USER_ERROR if told else OUR_ERROR
     except Exception:
         traceback.print_exc()
         print(f"\nThis is a fault of precast {__version__}, not of your project.", file=sys.stderr)

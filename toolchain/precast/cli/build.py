@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from precast.errors import SpecError
 from precast.graph.driver import build
 from precast.graph.reporting import choose_reporter
 from precast.graph.session import Request
@@ -16,7 +17,7 @@ HELP = "Build the units of a project and its release."
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-j", "--jobs", type=int, default=0, metavar="N", help="units at once (default: what cores and memory allow)"
+        "-j", "--jobs", type=int, metavar="N", help="units at once (default: what cores and memory allow)"
     )
     parser.add_argument("-k", "--keep-going", action="store_true", help="build what can be built when a unit fails")
     parser.add_argument("--target", action="append", metavar="GLOB", help="only targets like this; repeatable")
@@ -26,10 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.jobs is not None and arguments.jobs < 1:
+        raise SpecError(f"{arguments.jobs} units at once build nothing", hint="`-j` takes 1 or more")
     request = Request(
         kernels=tuple(arguments.kernel or ("*",)),
         targets=tuple(arguments.target or ("*",)),
-        jobs=arguments.jobs if arguments.jobs > 0 else default_worker_count(),
+        jobs=arguments.jobs or default_worker_count(),
         keep_going=arguments.keep_going,
     )
     reporter = choose_reporter(sys.stdout, "json" if arguments.json else "")

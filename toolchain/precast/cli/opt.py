@@ -78,7 +78,10 @@ def read_unit(arguments: argparse.Namespace) -> Subject:
     built = read_built_units(arguments.project / "build" / "units")
     if not built:
         raise SpecError(f"there is no file `{arguments.input}`, and no unit is built in `{arguments.project}`")
-    found = find_units(built, arguments.input)
+    try:
+        found = find_units(built, arguments.input)
+    except SpecError as error:
+        raise SpecError(f"there is no file `{arguments.input}`, and {error.message}", hint=error.hint) from None
     if len(found) > 1:
         raise SpecError(f"{len(found)} built units match `{arguments.input}`", hint=f"one is `{found[0].result.unit}`")
     unit, stage = found[0], arguments.stage or "ttir"
@@ -116,7 +119,7 @@ def load_native(library: Path) -> tuple[str, ...]:
 def read_plugins(project: Path) -> tuple[Probe, ...]:
     from precast.passes.registry import read_probes
 
-    return read_probes(project.resolve(), project.resolve() / "build")
+    return read_probes(project, project / "build")
 
 
 def run_part(

@@ -16,6 +16,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for path in package_release(arguments.release.resolve(), arguments.out):
+    for path in package_release(arguments.release, arguments.out):
         print(path)
     return 0

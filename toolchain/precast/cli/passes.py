@@ -124,8 +124,11 @@ def list_findings(arguments: argparse.Namespace) -> int:
 
 def list_plugins(arguments: argparse.Namespace) -> int:
     """The project's plugins: name, kind, stage, anchor, options, and where each comes from."""
-    project = arguments.project.resolve()
-    for probe in read_probes(project, project / "build"):
+    project = arguments.project
+    probes = read_probes(project, project / "build")
+    if not any(probe.plugins for probe in probes):
+        print("no plugins: there are none in plugins/ and in installed packages", file=sys.stderr)
+    for probe in probes:
         for plugin in probe.plugins:
             options = ", ".join(f"{each.name}: {each.type}" for each in plugin.options)
             print(f"{plugin.name}  {plugin.kind}, {plugin.stage} at {plugin.anchor}  [{probe.owner}]")

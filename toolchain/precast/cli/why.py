@@ -24,7 +24,6 @@ def run(arguments: argparse.Namespace) -> int:
     parse_unit_text(arguments.unit)  # what is no unit at all is told as such
     plan = plan_project(read_project(arguments.project))
     planned = plan.find(arguments.unit)
-    print(f"{planned.unit}:")
-    for reason in explain(planned, arguments.project):
-        print(f"  {reason}")
+    reasons = explain(planned, arguments.project)
+    print("\n".join([f"{planned.unit}:", *(f"  {reason}" for reason in reasons)]))
     return 0

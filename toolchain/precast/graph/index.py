@@ -222,7 +222,8 @@ def _telling_faults(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise ToolError(f"cannot write {path}: {error}", hint="free some space or build in a writable copy") from error
+        hint = "free some space" if "full" in str(error) else "build in a copy that is writable"
+        raise ToolError(f"cannot write {path}: {error}", hint=hint) from error
     except OSError as error:
         reason = os.strerror(error.errno or 0).lower()
         raise ToolError(f"cannot write {path}: {reason}", hint="build in a copy that is writable") from error

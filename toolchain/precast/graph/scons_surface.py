@@ -137,7 +137,7 @@ def make_decider(session: Session) -> Callable[[Any, Any, Any, Any], bool]:
 
 def open_signatures(env: Any, file: Path) -> None:
     """Keeps SCons's signatures in `file`; a damaged one is dropped, for the index knows better."""
-    env.SConsignFile(str(file))
+    env.SConsignFile(str(file).replace("$", "$$"))
     try:
         SCons.SConsign.Get_DataBase(env.fs.Top)
     except Exception:  # whatever a pickle of random bytes raises

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from precast.errors import BuildFailed, CompileError, PrecastError
 from precast.graph.index import Index, StepRecord
+from precast.graph.places import refuse_misplaced
 from precast.graph.reporting import Reporter, Summary
 from precast.graph.steps import BUILD, GENERATED, INDEX_FILE, SCONSTRUCT, Step, Steps, UnitStep, plan_steps
 from precast.graph.toolchain import digest_toolchain
@@ -161,6 +162,7 @@ class Session:
 
     def begin(self) -> None:
         """Tells the reporter what is ahead, and what the plan has to say."""
+        refuse_misplaced(self.folder, [path for step in self.stale for path in step.outputs])
         self._reporter.begin(len(self.stale))
         self.begun = True
         for warning in self.plan.warnings:

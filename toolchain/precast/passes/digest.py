@@ -61,7 +61,7 @@ def reach_files(start: Path, root: Path) -> tuple[Path, ...]:
 def _imports(path: Path, root: Path) -> Iterator[Path]:
     try:
         tree = ast.parse(path.read_bytes())
-    except SyntaxError:
+    except (OSError, SyntaxError, ValueError):  # loading the module will say so
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

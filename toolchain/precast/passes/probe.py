@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from precast.codec import to_json
-from precast.errors import PassError, PrecastError, relative_text
+from precast.errors import PassError, PrecastError, nearest_hint, relative_text
 from precast.passes.anchors import parse_anchor
 from precast.passes.definitions import HookFile, NativePass, Override, Replace, plugin_name
 from precast.passes.digest import digest_files, find_module_file, reach_files
@@ -33,6 +33,7 @@ from precast.passes.loading import find_definitions, load_module
 from precast.passes.places import find_anchor, find_definition
 from precast.passes.probes import Fault, OptionSchema, PluginRecord, Probe, SeenFile
 from precast.passes.resources import name_resource, resolve_resource
+from precast.target import GLUON_STAGES, STAGES
 
 OPTION_TYPES = {bool: "bool", int: "int", float: "float", str: "str"}
 LIBRARY_TIME_LIMIT_S = 60.0
@@ -61,6 +62,8 @@ def probe_module(origin: str, project: Path, owner: str = "") -> Probe:
         except PrecastError as error:
             line, column = find_anchor(module, definition) if isinstance(error, PassError) else spot
             problems.append(Fault(error.message, file, line, column, error.hint))
+        except Exception as error:  # an author's property may raise, a type's name may not be there
+            problems.append(Fault(f"{type(error).__name__}: {error}", file, *spot))
     return Probe(origin, owner, file, tuple(plugins), tuple(problems), _see(tuple(sorted(seen)), project))
 
 
@@ -91,7 +94,10 @@ def _path_of(file: str, project: Path) -> str:
 
 def describe(definition: Any, module_files: tuple[str, ...], project: Path) -> PluginRecord:
     """One plugin of the module; `PluginError` when it cannot be used."""
+    if not isinstance(definition.name, str):
+        raise PrecastError(f"a plugin's name is a text, not `{definition.name!r}`")
     name = plugin_name(definition)
+    check_stage(name, definition.stage)
     library, own = _own_files(definition, project)
     if library and _has_triton():
         _check_native_name(definition, check_library(resolve_resource(library, project)))
@@ -104,6 +110,12 @@ def describe(definition: Any, module_files: tuple[str, ...], project: Path) -> P
     options = describe_options(definition) if isinstance(definition, type) else ()
     digest = digest_files(project, files)
     return PluginRecord(name, definition.kind, stage, str(anchor), summary, options, files, digest, library)
+
+
+def check_stage(name: str, stage: object) -> None:
+    known = {stage for stages in (*STAGES.values(), *GLUON_STAGES.values()) for stage in stages}
+    if stage not in known:
+        raise PrecastError(f"`{name}` stands in stage `{stage}`", hint=nearest_hint(str(stage), known, "stages"))
 
 
 def _check_native_name(definition: Any, passes: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from precast.codec import from_json
-from precast.errors import PassError, Place, PluginError, nearest_hint
+from precast.errors import PassError, Place, PluginError, nearest_hint, relative_text
 from precast.passes.anchors import parse_anchor
 from precast.passes.digest import digest_files
 from precast.passes.options import check_options
@@ -26,6 +26,7 @@ from precast.passes.selection import PassUse
 from precast.spec.model import Unit
 from precast.spec.problems import Problems
 from precast.spec.selection import PassSelection
+from precast.store import telling_disk_faults
 
 ENTRY_POINTS = "precast.passes"
 FOLDER = "plugins"
@@ -57,7 +58,7 @@ class SelectedUse:
 def find_origins(project: Path) -> tuple[Origin, ...]:
     """The plugin modules of a project: each `plugins/*.py` and `plugins/*/__init__.py`, then installed packages."""
     folder = project / FOLDER
-    files = sorted([*folder.glob("*.py"), *folder.glob("*/__init__.py")])
+    files = sorted(path for pattern in ("*.py", "*/__init__.py") for path in folder.glob(pattern) if path.is_file())
     found = [
         path.relative_to(project).as_posix() for path in files if not path.name.startswith("_") or path.parent != folder
     ]
@@ -106,7 +107,8 @@ def is_fresh(probe: Probe, project: Path) -> bool:
 
 def run_probe(origin: Origin, project: Path, file: Path) -> Probe:
     """Runs the probe's child process; `PluginError` when that itself dies."""
-    file.parent.mkdir(parents=True, exist_ok=True)
+    with telling_disk_faults(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "precast.passes.probe", origin.name, "--owner", origin.owner]
     command += ["--project", str(project), "--out", str(file)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
@@ -117,7 +119,8 @@ def run_probe(origin: Origin, project: Path, file: Path) -> Probe:
         raise PluginError(f"plugin module `{origin.owner}` does not load within {PROBE_TIME_LIMIT_S:.0f} s") from None
     if not file.is_file():
         last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        raise PluginError(f"plugin module `{origin.owner}` ends the process that loads it: {last[0]}")
+        told = relative_text(last[0], project.resolve())
+        raise PluginError(f"plugin module `{origin.owner}` ends the process that loads it: {told}")
     return from_json(file.read_bytes(), Probe)
 
 

@@ -24,7 +24,7 @@ from precast.passes.selection import PassUse
 from precast.plan.key import Entries, Ingredients, describe_settings, make_ingredients
 from precast.plan.parts import FailedPart, Parts
 from precast.plan.tools import ToolReader, Tools, merge_tools
-from precast.project import Project, ignored_variables
+from precast.project import Project, format_texts, ignored_variables
 from precast.spec.closure import Closure, SourceFile
 from precast.spec.expand import expand_kernel
 from precast.spec.kernel import Surroundings, kernel_tables, read_kernel
@@ -154,12 +154,10 @@ class _Planner:
     def _read_specs(self) -> tuple[KernelSpec, ...]:
         """Every kernel of every spec file, in the order of the files' names."""
         folder = self._project.folder
-        files = sorted({file for glob in self._project.kernels for file in folder.glob(glob) if file.is_file()})
+        files = sorted({file for glob in self._project.kernels for file in folder.glob(glob) if not file.is_dir()})
         if not files:
-            globs = ", ".join(f"`{glob}`" for glob in self._project.kernels)
-            self._problems.add(
-                [PlanError(f"no spec file matches {globs}", hint="a spec is a TOML file: kernels/NAME.toml")]
-            )
+            message = f"no spec file matches {format_texts(self._project.kernels)}"
+            self._problems.add([PlanError(message, hint="a spec is a TOML file: kernels/NAME.toml")])
         specs: dict[str, KernelSpec] = {}
         for file in files:
             self._read_file(file, specs)
@@ -236,7 +234,12 @@ class _Planner:
 
     def _files_of(self, source: Source) -> tuple[SourceFile, ...]:
         if source not in self._reached:
-            self._reached[source] = self._closure.files(self._sources.locate(source))
+            try:
+                self._reached[source] = self._closure.files(self._sources.locate(source))
+            except OSError as error:
+                file = error.filename or source.file
+                message = f"cannot read `{file}`: {os.strerror(error.errno or 0).lower()}"
+                raise SpecError(message, hint=f"`{source.text}` imports it") from None
         return self._reached[source]
 
     def _warnings(self, planned: Sequence[PlannedUnit], kernel_globs: Sequence[str]) -> Iterator[str]:

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from cattrs import BaseValidationError
+
 from precast.artifact import UnitResult
 from precast.codec import from_json
-from precast.errors import SpecError, nearest_hint
+from precast.errors import SpecError, ToolError, nearest_hint
 
 
 @dataclass(frozen=True)
@@ -29,10 +31,15 @@ class BuiltUnit:
 
 def read_built_units(units_folder: Path) -> tuple[BuiltUnit, ...]:
     """Every unit with an image below `build/units`, ordered by its text."""
-    found = [
-        BuiltUnit(from_json(path.read_bytes(), UnitResult), path.parent) for path in units_folder.glob("*/*/facts.json")
-    ]
+    found = [BuiltUnit(_read_facts(path), path.parent) for path in units_folder.glob("*/*/facts.json")]
     return tuple(sorted(found, key=lambda built: built.result.unit))
+
+
+def _read_facts(path: Path) -> UnitResult:
+    try:
+        return from_json(path.read_bytes(), UnitResult)
+    except (ValueError, AttributeError, TypeError, BaseValidationError):  # not JSON, or not what it should be
+        raise ToolError(f"{path} is damaged", hint="`precast build` makes it anew") from None
 
 
 def find_units(built: Sequence[BuiltUnit], pattern: str) -> tuple[BuiltUnit, ...]:

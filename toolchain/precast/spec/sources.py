@@ -58,10 +58,10 @@ class SourceReader:
         if module.file not in self._syntax:
             name = self.show(module.file)
             try:
-                text = module.file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise SpecError(f"cannot read `{name}`: {error}") from None
-            self._syntax[module.file] = parse_source(text, name)
+                data = module.file.read_bytes()
+            except OSError as error:
+                raise SpecError(f"cannot read `{name}`: {(error.strerror or str(error)).lower()}") from None
+            self._syntax[module.file] = parse_source(data, name)
             self._modules[name] = module
         return self._syntax[module.file]
 

@@ -7,22 +7,36 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from importlib.util import decode_source
 
 from precast.errors import Place, SpecError
 from precast.spec.model import Constant
+from precast.spec.toml import not_utf8
 from precast.spec.types import TRITON_NAMES
 
 Binding = ast.FunctionDef | ast.Assign | ast.AnnAssign | ast.ImportFrom
 
 
-def parse_source(text: str, file: str) -> ModuleSyntax:
-    """The module's syntax; `SpecError` at the user's line when it is not Python."""
+def parse_source(data: bytes, file: str) -> ModuleSyntax:
+    """The module's syntax; `SpecError` at the user's line when it is not Python, in whatever encoding it declares."""
     try:
-        return ModuleSyntax(ast.parse(text), file)
+        return ModuleSyntax(ast.parse(_decode(data, file)), file)
     except SyntaxError as error:
         place = Place(file, error.lineno or 1, error.offset or 1)
         raise SpecError(f"not valid Python: {error.msg}", place) from None
     except ValueError as error:  # a null byte
+        raise SpecError(f"not valid Python: {error}", Place(file, 1)) from None
+
+
+def _decode(data: bytes, file: str) -> str:
+    try:
+        return decode_source(data)
+    except (SyntaxError, UnicodeDecodeError) as error:  # SyntaxError: the first lines tell no encoding
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as wrong:
+            hint = "save it as UTF-8, or name its encoding in the first line: `# coding: latin-1`"
+            raise not_utf8(data, wrong.start, file, hint) from None
         raise SpecError(f"not valid Python: {error}", Place(file, 1)) from None
 
 

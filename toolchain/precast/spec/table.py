@@ -28,9 +28,11 @@ class KernelTable:
         return self.fields.get(key, self.node)
 
     def check_shape(self) -> None:
-        """Unknown keys, and sub-tables that are no tables."""
+        """Unknown keys; raises where a sub-table is no table, for what should be in it would be missed as well."""
         self.problems.add(self.node.unknown_keys(KEYS))
+        shapes = Problems()
         for key in ("args", "matrix", "constants", "options", "target"):
             if key in self.fields:
-                with self.problems.collect():
+                with shapes.collect():
                     self.fields[key].table()
+        shapes.raise_any()

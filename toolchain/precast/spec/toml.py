@@ -129,13 +129,22 @@ def describe(value: object) -> str:
 
 
 def read_document(path: Path, name: str) -> Document:
-    """The parsed file; `SpecError` when it is missing, not UTF-8, or not TOML."""
+    """The parsed file; `SpecError` when it cannot be read, is not UTF-8, or not TOML."""
     try:
-        return parse_document(path.read_text(encoding="utf-8"), name)
+        data = path.read_bytes()
     except OSError as error:
         raise SpecError(f"cannot read `{name}`: {(error.strerror or str(error)).lower()}") from None
-    except UnicodeDecodeError:
-        raise SpecError(f"`{name}` is not UTF-8 text") from None
+    try:
+        return parse_document(data.decode("utf-8-sig"), name)  # some editors write a byte order mark
+    except UnicodeDecodeError as error:
+        raise not_utf8(data, error.start, name) from None
+
+
+def not_utf8(data: bytes, start: int, name: str, hint: str = "save it as UTF-8") -> SpecError:
+    """The error for a byte that is no part of UTF-8 text, at its place."""
+    before = data[:start].decode("utf-8", "replace")
+    place = Place(name, before.count("\n") + 1, len(before) - before.rfind("\n"))
+    return SpecError(f"not UTF-8 text: byte 0x{data[start]:02x}", place, hint)
 
 
 def parse_document(text: str, name: str) -> Document:
@@ -144,6 +153,8 @@ def parse_document(text: str, name: str) -> Document:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(error), text, name) from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise SpecError(f"not valid TOML: {error}".partition(";")[0], Place(name, 1)) from None
     places = _Places(name, text)
     return Document(name, data, places.keys, places.values)
 

@@ -53,7 +53,7 @@ def make_error(job: Job, stage: str, pass_name: str, failure: Failure, reproduce
     if failure.kind == "bug":
         return BugError(f"{job.unit}, stage {stage}: {failure.message}")
     if failure.kind == "tool":
-        return ToolError(failure.message, failure.where, failure.hint)
+        return ToolError(relative_text(failure.message, job.project), failure.where, failure.hint)
     return CompileError(
         relative_text(failure.message, job.project),
         failure.where,
