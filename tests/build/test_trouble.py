@@ -252,6 +252,17 @@ def test_an_interrupted_build_ends_at_once_and_says_so(make):
     assert time.monotonic() - asked < 5
 
 
+def test_a_build_that_is_interrupted_while_its_script_is_read_says_so(make):
+    tree = make(kernels=1)
+    tree.write("SConstruct", "import pathlib, time\npathlib.Path('reading').touch()\ntime.sleep(60)\n")
+    with start(tree) as first:
+        while not (tree.folder / "reading").exists():
+            time.sleep(0.05)
+        first.send_signal(signal.SIGINT)
+        _, told = first.communicate(timeout=60)
+    assert (first.returncode, told) == (130, "interrupted\n")
+
+
 def test_workers_are_gone_with_a_killed_build(make):
     tree = make(kernels=1, orders={0: "hang llir"})
     with start(tree) as first:

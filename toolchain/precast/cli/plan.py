@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sized
 from pathlib import Path
 
+from precast.graph.steps import check_launchers
 from precast.plan import Plan, plan_project
 from precast.project import read_project
 from precast.spec.model import KernelSpec, Values, format_constant
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     project = read_project(arguments.project)
     plan = plan_project(project, kernels=arguments.kernel or ("*",), targets=arguments.target or ("*",))
+    check_launchers(plan)
     if arguments.json:
         print(json.dumps(describe_plan(plan)))
     else:

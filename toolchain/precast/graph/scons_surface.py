@@ -178,6 +178,8 @@ def run_scons(arguments: list[str]) -> int:
     try:
         SCons.Script.main()
     except SystemExit as end:
+        if isinstance(end.__context__, KeyboardInterrupt):  # SCons makes exit code 2 of it
+            raise KeyboardInterrupt from end
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         sys.argv = before

@@ -15,11 +15,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from precast.errors import BuildFailed, CompileError, PrecastError
+from precast.errors import BuildFailed, CompileError, PlanError, PrecastError
 from precast.graph.index import Index, StepRecord
 from precast.graph.places import refuse_misplaced
 from precast.graph.reporting import Reporter, Summary
-from precast.graph.steps import BUILD, GENERATED, INDEX_FILE, SCONSTRUCT, Step, Steps, UnitStep, plan_steps
+from precast.graph.steps import (
+    BUILD,
+    GENERATED,
+    INDEX_FILE,
+    SCONSTRUCT,
+    Step,
+    Steps,
+    UnitStep,
+    check_launchers,
+    plan_steps,
+)
 from precast.graph.toolchain import digest_toolchain
 from precast.passes.registry import Origin, find_origins, read_probe
 from precast.plan import Plan, plan_project
@@ -91,7 +101,11 @@ class Session:
         units = self.plan.units
         probes = [(origin, self._files_of(origin)) for origin in find_origins(self.folder)]
         toolchain = digest_toolchain(self.index.digest)
-        steps = plan_steps(self.project.name, self.project.version, units, probes, toolchain, self.plan.failed)
+        try:
+            steps = plan_steps(self.project.name, self.project.version, units, probes, toolchain, self.plan.failed)
+        except PlanError:
+            check_launchers(self.plan)  # tells all of them, with their places
+            raise
         for probe in steps.probes:
             if not self.is_fresh(probe):
                 self.record(probe, {}, probe.outputs)

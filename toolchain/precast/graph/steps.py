@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from precast.errors import PrecastError
+from precast.errors import PlanError, PrecastError
 from precast.launch.formats.interface import describe_interface, interface_digest
 from precast.launch.formats.values import LAUNCH_ABI, SCHEMA, ReleaseInterface
 from precast.passes.registry import Origin
-from precast.plan import FailedPart, PlannedUnit
+from precast.plan import FailedPart, Plan, PlannedUnit
+from precast.spec.model import Unit
+from precast.spec.problems import Problems
 from precast.target import Backend, Target
 
 # The build folder, relative to the project.
@@ -160,6 +162,20 @@ def plan_steps(
         interface,
         tuple(_plan_failed(number, part) for number, part in enumerate(failed)),
     )
+
+
+def check_launchers(plan: Plan) -> None:
+    """`PlanError` at the kernel, or `PlanFailed`, when the variants of one cannot share a launcher."""
+    problems = Problems()
+    members: dict[str, list[Unit]] = {spec.name: [] for spec in plan.kernels}
+    for each in plan.units:
+        members[each.unit.kernel].append(each.unit)
+    for spec in plan.kernels:
+        try:
+            describe_interface(plan.project.name, members[spec.name])
+        except PlanError as error:
+            problems.add([PlanError(error.message, spec.where, error.hint)])
+    problems.raise_any()
 
 
 def _plan_probe(origin: Origin, files: tuple[str, ...]) -> ProbeStep:

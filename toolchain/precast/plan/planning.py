@@ -144,6 +144,9 @@ class _Planner:
         self._problems.raise_any()
         planned = tuple(self._plan_units(units))
         self._problems.raise_any()
+        if not planned and not self._parts.failed:
+            names = ", ".join(map(str, targets))
+            raise PlanError(f"nothing to build: no kernel is for {names}", hint="a spec's `only` says for which")
         self._digests.save()
         every = {str(target): self._tools.tools(target, self._project.settings) for target in targets}
         warnings = tuple(self._warnings(planned, kernel_globs))

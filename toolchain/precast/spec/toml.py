@@ -17,6 +17,7 @@ import tree_sitter
 import tree_sitter_toml
 
 from precast.errors import Place, SpecError, nearest_hint
+from precast.grid import LARGEST, SMALLEST
 from precast.spec.model import Constant
 
 if sys.version_info >= (3, 11):
@@ -84,7 +85,13 @@ class Node:
     def _typed(self, kind: type[Kind]) -> Kind:
         if type(self.value) is not kind:
             raise self.error(f"`{self.label}` must be {KIND_NAMES[kind]}, not {describe(self.value)}")
+        self._check_size()
         return self.value
+
+    def _check_size(self) -> None:
+        """TOML's integers have 64 bits, and so have those of a release; Python's parser takes longer ones."""
+        if isinstance(self.value, int) and not SMALLEST <= self.value <= LARGEST:
+            raise self.error(f"`{self.label}` does not fit in 64 bits")
 
     @property
     def label(self) -> str:
@@ -113,6 +120,7 @@ class Node:
 
     def constant(self) -> Constant:
         """A scalar: string, boolean, integer or float."""
+        self._check_size()
         if isinstance(self.value, (str, bool, int, float)):
             return self.value
         raise self.error(f"`{self.label}` must be a string, a number, true or false, not {describe(self.value)}")
