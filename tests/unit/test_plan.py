@@ -87,6 +87,11 @@ def test_globs_select_kernels_and_targets(tmp_path):
     }
 
 
+def test_a_target_is_selected_by_what_the_settings_call_it(tmp_path):
+    make_project(tmp_path, {"pyproject.toml": '[tool.precast]\nname = "demo"\ntargets = ["cuda:90", "cpu:native"]\n'})
+    assert {each.unit.target.backend for each in plan(tmp_path, targets=("cpu:native",)).units} == {"cpu"}
+
+
 def test_globs_that_select_nothing(tmp_path):
     make_project(tmp_path)
     assert error_text(tmp_path, kernels=("scal",)) == "error: no kernel matches `scal`\nhint: did you mean `scale`?"

@@ -23,6 +23,7 @@ from precast.target import Backend, Target, cpu_level
 
 SETTINGS_FILE = "pyproject.toml"
 NATIVE = "native"
+_NATIVE_TARGET = f"{Backend.CPU.value}:{NATIVE}"
 KEYS = (
     "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "line_info",
     "time_limit_s", "memory_limit_mb",
@@ -46,12 +47,17 @@ class Project:
     settings: CompileSettings = field(default_factory=CompileSettings)
     time_limit_s: float = 600.0  # of one unit
     memory_limit_mb: int = 0  # of one worker; 0: none
+    native: str = ""  # the level that `cpu:native` stands for, where it is among the targets
     defaults: Mapping[str, Node] = field(default_factory=dict, repr=False, compare=False)  # options of every kernel
 
     @property
     def search_path(self) -> tuple[Path, ...]:
         """`python_path` as folders."""
         return tuple(Path(os.path.normpath(self.folder / each)) for each in self.python_path)
+
+    def target_glob(self, text: str) -> str:
+        """A glob of targets; `cpu:native` is the target that it stands for in this project."""
+        return f"{Backend.CPU.value}:{self.native}" if text == _NATIVE_TARGET and self.native else text
 
 
 def read_project(folder: Path, *, native: str | None = None) -> Project:
@@ -81,6 +87,7 @@ class _Reader:
         self._table = table
         self._fields = table.table()
         self._native = native
+        self._native_level = ""
         self._problems = Problems()
 
     def read(self) -> Project:
@@ -99,6 +106,7 @@ class _Reader:
             settings=self._settings(),
             time_limit_s=float(self._integer("time_limit_s", 600)),
             memory_limit_mb=self._integer("memory_limit_mb", 0),
+            native=self._native_level,
             defaults=defaults,
         )
         self._problems.raise_any()
@@ -147,12 +155,13 @@ class _Reader:
         return tuple(found)
 
     def _target(self, node: Node) -> Target:
-        if node.text() == f"{Backend.CPU.value}:{NATIVE}":
+        if node.text() == _NATIVE_TARGET:
             level = self._native or read_native_level()
             if level is None:
                 raise node.error(
                     "this machine is no x86-64-v2: it has no `cpu:native`", "name a level: `cpu:x86-64-v3`"
                 )
+            self._native_level = level
             return Target(Backend.CPU.value, level)
         try:
             return Target.parse(node.text())

@@ -116,7 +116,7 @@ def plan_project(
     `SpecError` or `PlanError` when something is wrong, `PlanFailed` with all of it when several things are. With
     `keep_going`, what is wrong with one kernel or unit is left to `Plan.failed`.
     """
-    return _Planner(project, keep_going).plan(kernels, targets)
+    return _Planner(project, keep_going).plan(kernels, tuple(map(project.target_glob, targets)))
 
 
 class _Planner:
