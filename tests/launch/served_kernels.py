@@ -1,4 +1,4 @@
-"""A kernel as a user's program has it, with a helper and a constant; the release of test_serve is built from it."""
+"""Kernels as a user's program has them; the releases of the tests of `serve` are built from the first, or as if."""
 
 import triton
 import triton.language as tl
@@ -17,3 +17,16 @@ def scale_kernel(out, x, alpha, n, BLOCK: tl.constexpr):
     places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK) + OFFSET
     # A comment counts for nothing.
     tl.store(out + places, scaled(tl.load(x + places, mask=places < n), alpha), mask=places < n)
+
+
+@triton.jit
+def __mixed_kernel(out, pair, n, MODE: tl.constexpr, BIAS: tl.constexpr = None, BLOCK: tl.constexpr = 64):
+    """Arguments and constexprs of all kinds."""
+    places = tl.arange(0, BLOCK)
+    tl.store(out + places, tl.load(pair[0] + places, mask=places < n) * pair[1], mask=places < n)
+
+
+@triton.jit
+def add_kernel(out, x, n, BLOCK: tl.constexpr):
+    places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + places, tl.load(x + places, mask=places < n) + 1, mask=places < n)

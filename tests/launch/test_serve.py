@@ -1,10 +1,14 @@
-"""Triton's own calls, run from a release: matched by source, constexprs and arguments; nothing is compiled."""
+"""Triton's own calls, run from a release: matched by source, constexprs, options and arguments; nothing is compiled."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import shutil
+import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -15,27 +19,59 @@ import served_kernels
 import triton
 from launch_release import TestUnit, build_release, scale_units
 from test_python import aligned
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.jit import JITFunction
 
 from precast.engines.source_digest import digest_source
+from precast.plan import plan_project
+from precast.project import read_project
 
 HERE = Path(__file__).parent
+OPTIONS = (("debug", False), ("enable_fp_fusion", True), ("sanitize_overflow", True))
+SETTINGS = '[tool.precast]\nname = "demo"\nversion = "1.0"\ntargets = ["cpu:x86-64-v3", "cuda:90"]\n'
+SPEC = """
+[kernel.scale_kernel]
+source = "served_kernels.py:scale_kernel"
+grid = ["cdiv(n, BLOCK)", "1", "1"]
+
+[kernel.scale_kernel.args]
+out = "*fp32"
+x = "*fp32"
+alpha = "fp32"
+n = "i32"
+
+[kernel.scale_kernel.matrix]
+BLOCK = [64, 256]
+"""
 
 
 def units_of(digest: str) -> list[TestUnit]:
     """The CPU units of `scale`, as if built from the served kernel."""
     cpu = [each for each in scale_units() if each.unit.target.backend == "cpu"]
-    return [replace(each, facts=replace(each.facts, source_digest=digest)) for each in cpu]
+    return [replace(each, facts=replace(each.facts, source_digest=digest, options=OPTIONS)) for each in cpu]
+
+
+def make_served(folder: Path, name: str) -> ModuleType:
+    units = units_of(digest_source(served_kernels.scale_kernel).text)
+    release = build_release(folder, units, name=name, selection=())
+    sys.path.insert(0, str(release / "python"))
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(release / "python"))
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    units = units_of(digest_source(served_kernels.scale_kernel))
-    release = build_release(tmp_path_factory.mktemp("served"), units, name="served", selection=())
-    sys.path.insert(0, str(release / "python"))
-    try:
-        return importlib.import_module("served")
-    finally:
-        sys.path.remove(str(release / "python"))
+    return make_served(tmp_path_factory.mktemp("served"), "served")
+
+
+@pytest.fixture
+def jit(monkeypatch) -> list[str]:
+    """Triton's own ways to launch, which note who was called and with what, and compile nothing."""
+    calls = []
+    monkeypatch.setattr(JITFunction, "run", lambda function, *_, **named: calls.append((function.__name__, named)))
+    return calls
 
 
 def load_changed(folder: Path, before: str, after: str) -> ModuleType:
@@ -47,6 +83,31 @@ def load_changed(folder: Path, before: str, after: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def refusal(served: ModuleType, call) -> str:
+    """What a call without a unit says."""
+    with served.serve(), pytest.raises(RuntimeError) as caught:
+        call()
+    assert type(caught.value).__name__ == "MissingVariant"
+    return str(caught.value)
+
+
+def scale(*arguments, grid=(1,), kernel=served_kernels.scale_kernel, **keywords):
+    """A call that the release has a unit for, but for what is given."""
+    x = aligned(64)
+    return lambda: kernel[grid](*(arguments or (x, x, 2.0, 64)), **{"BLOCK": 64, **keywords})
+
+
+def plan_fragment(folder: Path, message: str):
+    """The units that a refusal's spec adds to a project that has the kernel."""
+    (folder / "kernels").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(SETTINGS)
+    shutil.copy(HERE / "served_kernels.py", folder / "kernels")
+    (folder / "kernels" / "served.toml").write_text(SPEC)
+    before = {planned.unit for planned in plan_project(read_project(folder)).units}
+    (folder / "kernels" / "missing.toml").write_text(message.partition("this would make it:\n")[2])
+    return [planned.unit for planned in plan_project(read_project(folder)).units if planned.unit not in before]
 
 
 def test_calls_of_triton_run_from_the_release(served):
@@ -66,20 +127,94 @@ def test_calls_of_triton_run_from_the_release(served):
 
 
 def test_missing_variant_names_itself(served):
-    x = aligned(64)
-    kernel = served_kernels.scale_kernel
-    with served.serve(), pytest.raises(RuntimeError) as caught:
-        kernel[(1,)](x, x, 2.0, 64, BLOCK=128)
-    assert str(caught.value) == (
-        "the release cannot run `scale_kernel`: no variant has these constexprs and options; this would make it:\n"
-        '[kernel.scale_kernel]\nsource = "served_kernels:scale_kernel"\n\n[kernel.scale_kernel.args]\nout = "*fp32"\n'
+    assert refusal(served, scale(BLOCK=128)) == (
+        "the release cannot run `scale_kernel`: no variant has BLOCK=128; this would make it:\n"
+        '[kernel.scale_kernel]\nsource = "served_kernels.py:scale_kernel"\ngrid = ["cdiv(n, BLOCK)", "1", "1"]\n'
+        'only = ["cpu:*"]\n\n[kernel.scale_kernel.args]\nout = "*fp32"\n'
         'x = "*fp32"\nalpha = "fp32"\nn = "i32"\n\n[kernel.scale_kernel.constants]\nBLOCK = 128'
     )
     half = aligned(64, "float16")
-    with served.serve(), pytest.raises(RuntimeError, match=r"no variant with dtype=fp16; this would make it:\n"):
-        kernel[(1,)](half, half, 2.0, 64, BLOCK=64)
-    with served.serve(), pytest.raises(RuntimeError, match="no variant has these constexprs and options"):
-        kernel[(1,)](x, x, 2.0, 64, BLOCK=64, num_warps=8)
+    assert "no variant with dtype=fp16; this would make it:\n" in refusal(served, scale(half, half, 2.0, 64))
+
+
+MISSING = {
+    "constexpr": (scale(BLOCK=128), {"BLOCK": 128}, {}),
+    "option": (scale(enable_fp_fusion=False), {"BLOCK": 64}, {"enable_fp_fusion": False}),
+    "with an option that means nothing here": (scale(BLOCK=128, num_warps=8), {"BLOCK": 128}, {}),
+    "element type": (scale(*[aligned(64, "float16")] * 2, 2.0, 64), {"BLOCK": 64}, {}),
+    "number": (scale(*[aligned(64)] * 2, 2.0, 2**40), {"BLOCK": 64}, {}),
+    "NumPy": (scale(*[aligned(64)] * 2, np.float32(2), np.int64(64), BLOCK=np.int64(128)), {"BLOCK": 128}, {}),
+    "broken promise": (scale(aligned(63, offset=1), aligned(64), 2.0, 63), {"BLOCK": 64}, {}),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_fragment_makes_the_missing_unit(served, tmp_path, name):
+    call, constants, options = MISSING[name]
+    (unit,) = plan_fragment(tmp_path, refusal(served, call).replace("[kernel.scale_kernel", "[kernel.scale_2"))
+    assert str(unit.target) == "cpu:x86-64-v3"
+    assert unit.source.text == "kernels/served_kernels.py:scale_kernel"
+    assert {each.name: each.value for each in unit.arguments if each.type == "constexpr"} == constants
+    assert dict(unit.options) == options
+    types = [each.type for each in unit.arguments]
+    pointer = "*fp16" if name == "element type" else "*fp32"
+    assert types == [pointer, pointer, "fp32", "i64" if name == "number" else "i32", "constexpr"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "bias", "text"),
+    [('a "word" of\n{braces}\x7f', None, True), (float("inf"), 1e-30, False), (True, "tl.float16", False)],
+)
+def test_fragment_of_a_kernel_that_the_release_has_not(served, tmp_path, mode, bias, text):
+    x = aligned(64)
+    kernel = served_kernels.__mixed_kernel
+    said = refusal(served, lambda: kernel[lambda meta: (2, meta["BLOCK"])](x, (x, 5.0), True, mode, bias))
+    assert "its source is not in the release, or has changed; this would make it:\n[kernel.mixed_kernel]" in said
+    (unit,) = plan_fragment(tmp_path, said)
+    assert unit.grid == ("2", "64", "1")
+    assert [each.type for each in unit.arguments[:3]] == ["*fp32", "(*fp32, fp32)", "i1"]
+    assert [each.value for each in unit.arguments[3:]] == [mode, bias, 64]
+
+
+def test_what_no_spec_can_state_has_no_fragment(served):
+    x = aligned(64)
+    cases = [
+        (scale(BLOK=12), "cpu targets have no option `BLOK`"),
+        (scale(launch_cooperative_grid=True), "cpu targets have no option `launch_cooperative_grid`"),
+        (scale(extern_libs={}), "cpu targets have no option `extern_libs`"),
+        (scale(BLOCK=[64]), "constexpr `BLOCK` is a list, which is no value of a spec"),
+        (scale(BLOCK=None), "constexpr `BLOCK` is None, which is a value only as the source's own default"),
+        (scale(x, "x", 2.0, 64), "argument `x` is a str, for which there is no type"),
+    ]
+    for call, reason in cases:
+        assert refusal(served, call).endswith(f"; no spec can state it: {reason}")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("enable_fp_fusion", False), ("debug", True), ("launch_cooperative_grid", True), ("BLOK", 12), ("extern_libs", {}),
+     ("BLOCK", True), ("BLOCK", [64]), ("stream", 0)],
+)  # fmt: skip
+def test_what_no_unit_was_made_for_goes_to_triton(served, jit, name, value):
+    with served.serve(fallback="jit"):
+        scale(**{name: value})()
+    assert [each["BLOCK" if name == "BLOCK" else name] for _, each in jit] == [value]
+    assert f"`{name}`" in (said := refusal(served, scale(**{name: value}))) or f"no variant has {name}=" in said
+
+
+def test_options_that_are_the_units_own(served):
+    own = {"enable_fp_fusion": True, "debug": False, "num_stages": 9, "num_warps": 8, "num_ctas": 2, "maxnreg": 9}
+    for name, value in own.items():
+        with served.serve():
+            scale(**{name: value})()
+            scale(**{name: None})()
+
+
+def test_one_is_not_true(served, jit):
+    with served.serve(fallback="jit"):
+        for value in (1, True, 1.0, 64, 64.0):
+            scale(BLOCK=value)()
+    assert [repr(each["BLOCK"]) for _, each in jit] == ["1", "True", "1.0", "64.0"]
 
 
 @pytest.mark.parametrize(
@@ -93,9 +228,27 @@ def test_missing_variant_names_itself(served):
 )
 def test_changed_source_never_matches(served, tmp_path, before, after):
     changed = load_changed(tmp_path, before, after)
-    x = aligned(64)
-    with served.serve(), pytest.raises(RuntimeError, match="its source is not in the release, or has changed"):
-        changed.scale_kernel[(1,)](x, x, 2.0, 64, BLOCK=64)
+    said = refusal(served, scale(kernel=changed.scale_kernel))
+    assert "its source is not in the release, or has changed; this would make it:\n" in said
+
+
+def test_source_that_changes_while_it_is_served_never_matches(served, jit):
+    before = served_kernels.OFFSET
+    with served.serve(fallback="jit"):
+        scale()()
+        served_kernels.OFFSET = triton.language.constexpr(1)
+        scale()()
+        served_kernels.OFFSET = before
+        scale()()
+    assert len(jit) == 1
+
+
+def test_source_that_cannot_be_compared_says_why(served, tmp_path):
+    changed = load_changed(tmp_path, "OFFSET = tl.constexpr(0)", "OFFSET = tl.constexpr(object())")
+    assert refusal(served, scale(kernel=changed.scale_kernel)) == (
+        "the release cannot run `scale_kernel`: its source cannot be compared: `scale_kernel` uses `OFFSET`, a value "
+        "of type object"
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,20 +262,166 @@ def test_changed_source_never_matches(served, tmp_path, before, after):
 )
 def test_comments_and_layout_do_not_count(tmp_path, before, after):
     changed = load_changed(tmp_path, before, after)
-    assert digest_source(changed.scale_kernel) == digest_source(served_kernels.scale_kernel)
+    assert digest_source(changed.scale_kernel).text == digest_source(served_kernels.scale_kernel).text
 
 
-def test_fallback_to_triton(served, tmp_path, monkeypatch):
-    calls = []
-    monkeypatch.setattr(
-        triton.runtime.jit.JITFunction, "run", lambda *values, **options: calls.append((values, options))
-    )
-    x = aligned(64)
+def test_fallback_to_triton(served, jit):
     with served.serve(fallback="jit"):
-        served_kernels.scale_kernel[(1,)](x, x, 2.0, 64, BLOCK=128)
-        served_kernels.scale_kernel[(1,)](x, x, 2.0, 64, BLOCK=64)
-    assert len(calls) == 1 and calls[0][1]["BLOCK"] == 128
-    served_kernels.scale_kernel[(1,)](x, x, 2.0, 64, BLOCK=64)
-    assert len(calls) == 2, "Triton has its own way back"
+        scale(BLOCK=128)()
+        scale()()
+    assert len(jit) == 1 and jit[0][1]["BLOCK"] == 128
+    scale()()
+    assert len(jit) == 2, "Triton has its own way back"
     with pytest.raises(ValueError, match='fallback is "error" or "jit", not \'compile\''):
         served.serve(fallback="compile")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """A second release, with its own copy of the code that serves; its kernel is another."""
+    return make_served(tmp_path_factory.mktemp("other"), "other")
+
+
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_servers_stop_in_any_order(served, other, jit, order):
+    own = JITFunction.run, Autotuner.run
+    a, b = served.serve(), other.serve()
+    (a if order == "first" else b).stop()
+    scale()()
+    assert not jit, "the server that is on serves"
+    (b if order == "first" else a).stop()
+    assert (JITFunction.run, Autotuner.run) == own
+    scale()()
+    assert len(jit) == 1
+    b.stop()
+    with a.start(), a.start():
+        scale()()
+    assert len(jit) == 1 and JITFunction.run is own[0]
+
+
+def test_each_server_is_asked_before_one_complains(served, other, jit, monkeypatch):
+    monkeypatch.setattr("served._serve.Server.launch", lambda *_: "it is not here")
+    with other.serve(), served.serve():
+        scale()()
+    with other.serve(), served.serve("jit"), pytest.raises(RuntimeError, match="no variant has BLOCK=128"):
+        scale(BLOCK=128)()
+    with other.serve("jit"), served.serve(), pytest.raises(RuntimeError, match="it is not here"):
+        scale(BLOCK=128)()
+    with other.serve("jit"), served.serve("jit"):
+        scale(BLOCK=128)()
+    assert len(jit) == 1
+
+
+def test_servers_of_several_threads(served, other):
+    own = JITFunction.run, Autotuner.run
+    failures = []
+
+    def serve(release: ModuleType) -> None:
+        for _ in range(200):
+            try:
+                with release.serve():
+                    scale()()
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=serve, args=(each,)) for each in (served, other) * 3]
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    sys.setswitchinterval(switch)
+    assert not failures and (JITFunction.run, Autotuner.run) == own
+
+
+@pytest.mark.parametrize("grid", [None, 2, (), (1, 1, 1, 1), ("1",), (1.0,), lambda meta: None])
+@pytest.mark.parametrize("fallback", ["error", "jit"])
+def test_bad_grid_is_told_as_such(served, jit, grid, fallback):
+    with served.serve(fallback), pytest.raises(TypeError, match="the grid of `scale_kernel` is one to three integers"):
+        scale(grid=grid)()
+    assert not jit
+
+
+def test_arguments_that_are_not_the_functions(served, jit):
+    x = aligned(64)
+    cases = [
+        (scale(x, x, 2.0), "`scale_kernel` misses its arguments n"),
+        (scale(x, x, 2.0, 64, x=x), "`scale_kernel` gets `x` twice"),
+        (scale(x, x, 2.0, 64, 64, 64), "`scale_kernel` takes 5 arguments, not 6"),
+    ]
+    for call, message in cases:
+        with served.serve(), pytest.raises(TypeError, match=message):
+            call()
+        with served.serve("jit"):
+            call()
+    assert len(jit) == 3
+
+
+def test_hooks_run_once_whoever_launches(served, jit, monkeypatch):
+    seen = []
+    hook = lambda *values, **named: seen.append((values[3], named["BLOCK"]))  # noqa: E731
+    monkeypatch.setattr(served_kernels.scale_kernel, "pre_run_hooks", [hook])
+    out, x = aligned(64), aligned(64)
+    x[:] = 3
+    with served.serve("jit"):
+        scale(out, x, 2.0, 64)()
+        assert (seen, out[0], len(jit)) == ([(64, 64)], 6, 0)
+        scale(aligned(64, "float16"), x, 2.0, 64)()
+    assert (len(seen), len(jit)) == (1, 1), "Triton runs them itself"
+
+
+def tuned(*blocks, hook=None, **named):
+    configs = [triton.Config({"BLOCK": block}, num_warps=8, pre_hook=hook) for block in blocks]
+    return triton.autotune(configs, key=["n"], **named)(served_kernels.scale_kernel)
+
+
+def call_tuned(tuner, grid=lambda meta: (triton.cdiv(meta["n"], meta["BLOCK"]),)):
+    x, out = aligned(256), aligned(256)
+    x[:] = 3
+    tuner[grid](out, x, 2.0, 256)
+    return out
+
+
+def test_autotuned_kernel_with_one_config_of_the_release(served):
+    seen = []
+    tuner = tuned(32, 64, 128, hook=lambda named: seen.append(named["BLOCK"]))
+    with served.serve():
+        assert (call_tuned(tuner) == 6).all()
+        assert (call_tuned(tuned(64)) == 6).all()
+    assert (seen, tuner.best_config.kwargs) == ([64], {"BLOCK": 64})
+
+
+def test_autotuned_kernel_under_heuristics_and_pruning(served):
+    heuristic = triton.heuristics({"BLOCK": lambda named: 64 * named["num_warps"]})(served_kernels.scale_kernel)
+    configs = [triton.Config({}, num_warps=warps) for warps in (1, 2, 8)]
+    with served.serve():
+        assert (call_tuned(triton.autotune(configs, key=["n"])(heuristic), (4,)) == 6).all()
+        pruned = {"early_config_prune": lambda configs, named, **_: configs[:1] if named["n"] == 256 else configs}
+        assert (call_tuned(tuned(64, 256, prune_configs_by=pruned)) == 6).all()
+
+
+def test_autotuned_kernel_that_the_release_cannot_choose_for(served, jit, monkeypatch):
+    assert refusal(served, lambda: call_tuned(tuned(64, 128, 256))) == (
+        "the release cannot run `scale_kernel`: it has units for 2 of the 3 configs of its autotuner, and none is "
+        "measured here; build the one that is to run"
+    )
+    said = refusal(served, lambda: call_tuned(tuned(32, 128)))
+    assert "it has units for none of the 2 configs of its autotuner; this would make it:\n" in said
+    assert said.endswith("BLOCK = 32")
+    measured = []
+    monkeypatch.setattr(Autotuner, "run", lambda *_, **__: measured.append(1))
+    with served.serve("jit"):
+        call_tuned(tuned(64, 256))
+        call_tuned(tuned(32, 128))
+    assert len(measured) == 2
+
+
+def test_gpu_units_are_chosen_by_their_options(fakes, tmp_path):
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(fakes / "cuda")}
+    done = subprocess.run(
+        [sys.executable, HERE / "serve_on_cuda.py", tmp_path], env=environment, text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (unit,) = plan_fragment(tmp_path / "project", done.stdout.replace("[kernel.scale_kernel", "[kernel.scale_2"))
+    assert (str(unit.target), dict(unit.options)) == ("cuda:90", {"num_warps": 2})

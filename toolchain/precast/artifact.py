@@ -79,7 +79,8 @@ class Facts:
     tensor_descriptors: tuple[TensorDescriptor, ...] = ()
     buffers: tuple[DeviceBuffer, ...] = ()
     reproducible: bool = True
-    source_digest: str = ""  # of the jit function with what it reaches: `engines.source_digest`
+    source_digest: str = ""  # of the jit function with what it reaches: `engines.source_digest`; empty: it has none
+    options: tuple[tuple[str, str | bool | int | float | None], ...] = ()  # of the compiler, with what it chose itself
 
 
 @dataclass(frozen=True)

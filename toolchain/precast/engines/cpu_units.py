@@ -76,8 +76,8 @@ class CpuUnitEngine:
         parameters = tuple(list_parameters(unit, descriptors, buffers, ()))
         places = list_places(parameters, descriptors)
         facts = cpu.read_facts(stages["loops"].text, parameters, stages["obj"].data, cpu.symbol_of(unit.slug), places)
-        digest = self._triton.digest_source(job)
-        return replace(facts, buffers=buffers, tensor_descriptors=tuple(descriptors.values()), source_digest=digest)
+        facts = replace(facts, buffers=buffers, tensor_descriptors=tuple(descriptors.values()))
+        return self._triton.add_origin(job, facts)
 
     def _explain(self, job: Job, lower: Callable[[str], str]) -> Callable[[str], str]:
         """`lower`, with what it refuses told at the user's line: found by lowering text that knows its places."""

@@ -12,15 +12,16 @@ from pathlib import Path
 
 import jinja2
 
-from precast.engines import source_digest
+from precast.engines import source_digest, source_text
 from precast.errors import ToolError
 from precast.launch.context import LibraryContext, describe_library
 from precast.launch.formats import ReleaseInterface
-from precast.launch.package import serve
+from precast.launch.package import calls, fragment, serve, variants
 
 RUNTIME = Path(__file__).parent / "runtime"
-# Modules of ours that go into a release's package as they are: they need the standard library alone.
-PACKAGE_FILES = {"_serve.py": Path(serve.__file__), "_source.py": Path(source_digest.__file__)}
+# Modules of ours that go into a release's package, where they import one another: else the standard library alone.
+PACKAGE_MODULES = {"_serve": serve, "_calls": calls, "_variants": variants, "_fragment": fragment,
+                   "_source_digest": source_digest, "_source_text": source_text}  # fmt: skip
 
 # What compiles and links the library; warnings are errors in our tests, not on a user's compiler.
 # What a user's newer compiler may warn of stops no release; what can only be a broken one does.
@@ -62,8 +63,16 @@ def render_library(interface: ReleaseInterface, version: str = "0.0.0") -> tuple
     files += [SourceFile(f"src/runtime/{path.name}", path.read_text()) for path in _runtime_files()]
     files.append(SourceFile("include/precast.h", (RUNTIME / "precast.h").read_text()))
     files.append(SourceFile(f"python/{name}/py.typed", ""))
-    files += [SourceFile(f"python/{name}/{place}", file.read_text()) for place, file in PACKAGE_FILES.items()]
+    files += [SourceFile(f"python/{name}/{place}.py", _render_module(name, place)) for place in PACKAGE_MODULES]
     return tuple(sorted(files, key=lambda file: file.path))
+
+
+def _render_module(package: str, place: str) -> str:
+    """A module of ours with its imports of the others by the names that these have in the package."""
+    text = Path(str(PACKAGE_MODULES[place].__file__)).read_text()
+    for other, module in PACKAGE_MODULES.items():
+        text = text.replace(f"from {module.__name__} import", f"from {package}.{other} import")
+    return text
 
 
 def _runtime_files() -> list[Path]:

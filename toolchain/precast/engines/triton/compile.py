@@ -25,7 +25,7 @@ from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.facts import read_facts
 from precast.engines.triton.frontend import emit_source, find_place
 from precast.engines.triton.load import KernelLoader
-from precast.engines.triton.options import make_options
+from precast.engines.triton.options import list_options, make_options
 from precast.engines.triton.python_steps import PassFailure
 from precast.engines.triton.session import PassSession, StageOutcome, UnitFacts, load_passes
 from precast.errors import Place, PrecastError
@@ -115,11 +115,12 @@ class TritonEngine:
         return affected and b"tt.warp_specialize" in source.data
 
     def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
-        return replace(read_facts(job.unit, self._options(job), stages), source_digest=self.digest_source(job))
+        return self.add_origin(job, read_facts(job.unit, self._options(job), stages))
 
-    def digest_source(self, job: Job) -> str:
-        """The digest by which a release finds the unit again for a call of the function itself."""
-        return digest_source(self._load(job).function)
+    def add_origin(self, job: Job, facts: Facts) -> Facts:
+        """Facts with what finds the unit again for a call of the function itself: its source, and every option."""
+        digest = digest_source(self._load(job).function).text
+        return replace(facts, source_digest=digest, options=list_options(job.unit, self._options(job)))
 
     def open_passes(self, job: Job) -> JobPasses:
         """The job's passes, loaded once, with the session that runs Triton's stages around them."""

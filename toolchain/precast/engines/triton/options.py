@@ -13,8 +13,8 @@ from precast.engines import StageFailure
 from precast.engines.parameters import parse_type
 from precast.engines.triton import v3_9
 from precast.errors import nearest_hint
-from precast.spec.model import Argument, Unit
-from precast.target import Backend, float8_types
+from precast.spec.model import Argument, Constant, Unit
+from precast.target import OPTIONS, Backend, float8_types
 
 Attributes = list[list[str | int]]
 # What decides nothing before the ttgir stage, which CPU units do not have.
@@ -85,3 +85,10 @@ def make_options(unit: Unit, backend: Any) -> Any:
         return v3_9.parse_options(backend, wanted)
     except (ValueError, AssertionError, TypeError) as error:
         raise StageFailure(f"target {unit.target} cannot have these options: {error}") from error
+
+
+def list_options(unit: Unit, options: Any) -> tuple[tuple[str, Constant], ...]:
+    """Every option that a spec could have stated for the unit's target, with the value that it was compiled with."""
+    values = {rule.name: getattr(options, rule.name) for rule in OPTIONS[unit.target.kind]}
+    plain = {name: value for name, value in values.items() if value is None or isinstance(value, str | int | float)}
+    return tuple(sorted({**plain, **dict(unit.options)}.items()))

@@ -177,9 +177,16 @@ def _unit_row(
 
 
 def _description(each: IndexedUnit) -> str:
-    """What only the Python package reads: the constexprs, options and source that the unit was made from, as JSON."""
-    constants = {argument.name: argument.value for argument in each.unit.arguments if argument.type == "constexpr"}
-    about = {"constants": constants, "options": dict(each.unit.options), "source": each.facts.source_digest}
+    """What only the Python package reads: what the unit was made from, as JSON."""
+    about = {
+        "constants": {
+            argument.name: argument.value for argument in each.unit.arguments if argument.type == "constexpr"
+        },
+        "options": {**dict(each.facts.options), **dict(each.unit.options)},
+        "axes": dict(each.unit.variant.values),
+        "grid": each.unit.grid,
+        "source": each.facts.source_digest,
+    }
     return json.dumps(about, sort_keys=True, separators=(",", ":"))
 
 

@@ -1,1 +1,1 @@
-"""What goes into a release's Python package as it is."""
+"""What goes into a release's Python package."""

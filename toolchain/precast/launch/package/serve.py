@@ -1,26 +1,23 @@
 """Existing `kernel[grid](…)` calls of Triton, run from a release: no compiler at run time.
 
-In: an open release, and the digest of a jit function's source. Out: a `Server`, which stands in for
-`triton.runtime.jit.JITFunction.run` until it is stopped. A call is the release's when the function's source has the
-digest that the release was built from, its constexprs have a variant's values, and its arguments fit. This file goes
-into a release's Python package as it is.
+In: an open release. Out: a `Server`, which stands in for `JITFunction.run` and `Autotuner.run` until it is stopped. A
+call is the release's when the function's source has the digest that the release was built from, its constexprs and
+options are a unit's, and its arguments fit. This file goes into a release's Python package.
 """
 
 from __future__ import annotations
 
-import json
+import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
-_DTYPES = {
-    "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1", "int1": "i1",
-    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32",
-    "uint64": "u64", "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "float8_e4m3fnuz": "fp8e4b8",
-    "float8_e5m2fnuz": "fp8e5b16", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5", "float8e4b8": "fp8e4b8",
-    "float8e5b16": "fp8e5b16", "float8e4b15": "fp8e4b15",
-}  # fmt: skip
-# What Triton takes where a call does not say.
-_DEFAULT_OPTIONS = {"num_warps": 4, "num_ctas": 1}
+from precast.engines.source_digest import SourceDigest, digest_source
+from precast.launch.package.calls import Call
+from precast.launch.package.fragment import Unstated, render_fragment
+from precast.launch.package.variants import CPU_IGNORES, Plan, Variants, read_variants
+
+_NO_FIT = (5, 6, 7)  # statuses of a launch: no unit for the device, none for the call, an argument that does not fit
 
 
 class MissingVariant(RuntimeError):
@@ -30,39 +27,40 @@ class MissingVariant(RuntimeError):
 class Server:
     """Serves Triton's calls from `release` until `stop`, or the end of a `with` block."""
 
-    def __init__(
-        self, release: Any, digest_source: Callable[[Any], str], fallback: str, refusal: type[Exception]
-    ) -> None:
+    def __init__(self, release: Any, fallback: str, refusal: type[Exception]) -> None:
         if fallback not in ("error", "jit"):
             raise ValueError(f'fallback is "error" or "jit", not {fallback!r}')
-        self._release = release
-        self._digest_source = digest_source
-        self._fallback = fallback
+        self.strict = fallback == "error"
+        self.active = False
         self._refusal = refusal
-        self._kernels = _variants_by_source(release)
-        self._known: dict[int, tuple[Any, list[_Variants]]] = {}
-        self._original: Callable[..., Any] | None = None
+        self._kernels = read_variants(release)
+        self._units = [unit for group in self._kernels.values() for each in group for unit in each.units]
+        self._options = frozenset(CPU_IGNORES.union(*(unit.options for unit in self._units)))
+        self._names = release.kernels
+        self._known: dict[int, tuple[Any, SourceDigest]] = {}
 
     def start(self) -> Server:
-        """Takes the place of Triton's own way to launch."""
+        """Takes the place of Triton's own way to launch, on top of servers that are on."""
+        from triton.runtime.autotuner import Autotuner
         from triton.runtime.jit import JITFunction
 
-        server, original = self, JITFunction.run
-
-        def run(function: Any, *arguments: Any, grid: Any, warmup: bool, **keywords: Any) -> Any:
-            if not warmup and server.launch(function, arguments, grid, keywords):
-                return None
-            return original(function, *arguments, grid=grid, warmup=warmup, **keywords)
-
-        self._original, JITFunction.run = original, run
+        with _lock():
+            if not self.active:
+                self.active = True
+                _put_on(JITFunction, self, _run)
+                _put_on(Autotuner, self, _run_tuned)
         return self
 
     def stop(self) -> None:
-        """Gives Triton its own way back."""
+        """Serves no more; with the last server that is on, Triton has its own way back."""
+        from triton.runtime.autotuner import Autotuner
         from triton.runtime.jit import JITFunction
 
-        if self._original is not None:
-            JITFunction.run, self._original = self._original, None
+        with _lock():
+            self.active = False
+            for owner in (JITFunction, Autotuner):
+                while (layer := getattr(owner.run, "precast_layer", None)) and not layer[0].active:
+                    owner.run = layer[1]
 
     def __enter__(self) -> Server:
         return self
@@ -70,156 +68,168 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def launch(self, function: Any, arguments: tuple[Any, ...], grid: Any, keywords: Mapping[str, Any]) -> bool:
-        """Launches from the release; False where Triton shall compile, `MissingVariant` where nobody shall."""
-        values = _bind(function, arguments, keywords)
-        reason = "its source is not in the release, or has changed"
-        for variants in self._variants_of(function):
-            plan = variants.find(function, values, keywords)
-            if plan is None:
-                reason = "no variant has these constexprs and options"
-                continue
-            size = grid(values) if callable(grid) else grid
-            try:
-                variants.kernel[tuple(size)](*plan.run_time(values), **plan.axes)
-                return True
-            except (self._refusal, TypeError, ValueError, OverflowError) as error:
-                if getattr(error, "status", 6) not in (6, 7):  # no unit, or an argument that does not fit
-                    raise
-                reason = str(error)
-        if self._fallback == "jit":
-            return False
-        name = function.fn.__name__
-        raise MissingVariant(
-            f"the release cannot run `{name}`: {reason}; this would make it:\n{_fragment(function, values)}"
-        )
+    def launch(self, call: Call) -> str:
+        """Launches from the release; why it could not, or an empty text."""
+        return self._try(call, self._launch_planned)
 
-    def _variants_of(self, function: Any) -> list[_Variants]:
+    def fits(self, call: Call) -> bool:
+        """Whether `launch` would: an empty grid is checked as any other."""
+        return not self._try(call, lambda variants, plan, call: self._attempt(variants, plan, call, (0,)))
+
+    def refuse(self, call: Call, reason: str) -> MissingVariant:
+        """The error that says why, with the spec of the unit that the call needs."""
+        own = [unit for variants in self._variants_of(call.function)[0] for unit in variants.units]
+        sentence = f"the release cannot run `{call.name}`: {reason}"
+        fault = self._digest_of(call.function).fault
+        if fault:
+            return MissingVariant(sentence)
+        try:
+            text = render_fragment(call, call.options(self._options), self._units, own, self._names)
+        except Unstated as error:
+            return MissingVariant(f"{sentence}; no spec can state it: {error}")
+        return MissingVariant(f"{sentence}; this would make it:\n{text}")
+
+    def _try(self, call: Call, attempt: Callable[[Variants, Plan, Call], str]) -> str:
+        """Why no kernel of the release could be used as `attempt` does, or an empty text."""
+        kernels, reason = self._variants_of(call.function)
+        options = call.options(self._options)
+        for variants in kernels:
+            plan = variants.find(call, options)
+            reason = plan if isinstance(plan, str) else attempt(variants, plan, call)
+            if not reason:
+                break
+        return reason
+
+    def _launch_planned(self, variants: Variants, plan: Plan, call: Call) -> str:
+        sizes = call.sizes()
+        hooks = getattr(call.function, "pre_run_hooks", ())
+        refused = self._attempt(variants, plan, call, (0,)) if hooks else ""
+        if refused:
+            return refused
+        for hook in hooks:
+            hook(*call.arguments, **call.keywords)
+        return self._attempt(variants, plan, call, sizes)
+
+    def _attempt(self, variants: Variants, plan: Plan, call: Call, sizes: tuple[int, ...]) -> str:
+        """Launches; the launcher's own sentence where a unit or an argument does not fit."""
+        try:
+            variants.kernel[sizes](*call.run_time(), **plan.axes)
+            return ""
+        except (self._refusal, TypeError, ValueError, OverflowError) as error:
+            if getattr(error, "status", _NO_FIT[0]) not in _NO_FIT:
+                raise
+            return str(error)
+
+    def _variants_of(self, function: Any) -> tuple[list[Variants], str]:
+        """The kernels of a function's source, and why there is none."""
+        digest = self._digest_of(function)
+        if digest.fault:
+            return [], f"its source cannot be compared: {digest.fault}"
+        return self._kernels.get(digest.text, []), "its source is not in the release, or has changed"
+
+    def _digest_of(self, function: Any) -> SourceDigest:
         entry = self._known.get(id(function))
-        if entry is None or entry[0] is not function:
-            variants = self._kernels.get(self._digest_source(function), [])
-            entry = self._known[id(function)] = (function, variants)
+        if entry is None or entry[0] is not function or not entry[1].is_current():
+            with _lock():  # Python 3.11 does not parse in several threads at a time
+                entry = self._known[id(function)] = (function, digest_source(function))
         return entry[1]
 
 
-class _Plan:
-    """How one set of constexprs is launched: the axes to name, and which parameters are passed."""
-
-    def __init__(self, axes: dict[str, Any], passed: tuple[str, ...]) -> None:
-        self.axes = axes
-        self._passed = passed
-
-    def run_time(self, values: Mapping[str, Any]) -> list[Any]:
-        return [values[name] for name in self._passed]
+def _lock() -> Any:
+    """One lock for the servers of every release in the process, each of which has its own copy of this file."""
+    shared: dict[str, Any] = vars(sys.modules["triton.runtime.jit"])
+    return shared.setdefault("_precast_lock", threading.RLock())
 
 
-class _Variants:
-    """One kernel of the release: the constexprs and options of each of its units."""
+def _put_on(owner: Any, server: Server, run: Callable[..., Any]) -> None:
+    """Puts `run` in place of a class's own; it finds the servers below through `precast_layer`."""
 
-    def __init__(self, kernel: Any) -> None:
-        self.kernel = kernel
-        self.units: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        self._plans: dict[tuple[Any, ...], _Plan | None] = {}
+    def layered(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        servers, below = _layers(layered)
+        return run(servers, below, self, arguments, keywords)
 
-    def find(self, function: Any, values: Mapping[str, Any], keywords: Mapping[str, Any]) -> _Plan | None:
-        """The plan for a call; None when no unit has its constexprs and options."""
-        fixed = {name: _plain(values[name]) for name in self.units[0][0] if name in values}
-        options = {name: keywords[name] for name in keywords if name not in values}
-        key = (*fixed.items(), *options.items())
-        if key not in self._plans:
-            self._plans[key] = self._make_plan(function, fixed, options)
-        return self._plans[key]
-
-    def _make_plan(self, function: Any, fixed: dict[str, Any], options: dict[str, Any]) -> _Plan | None:
-        if not any(_agrees(unit, fixed, options) for unit in self.units):
-            return None
-        axes = {name: fixed[name] for name in self.kernel.axes if name in fixed}
-        axes |= {name: options[name] for name in self.kernel.axes if name in options}
-        passed = tuple(name for name in function.arg_names if name not in self.units[0][0])
-        return _Plan(axes, passed)
+    layered.precast_layer = (server, owner.run)  # type: ignore[attr-defined]
+    owner.run = layered
 
 
-def _agrees(unit: tuple[dict[str, Any], dict[str, Any]], fixed: dict[str, Any], options: dict[str, Any]) -> bool:
-    constants, chosen = unit
-    effective = {**_DEFAULT_OPTIONS, **chosen}
-    same = all(type(constants[name]) is type(value) and constants[name] == value for name, value in fixed.items())
-    return (
-        same
-        and len(fixed) == len(constants)
-        and all(effective.get(name, value) == value for name, value in options.items())
+def _layers(run: Any) -> tuple[list[Any], Callable[..., Any]]:
+    """The servers that are on, the last started first, and what is below them all."""
+    servers = []
+    while layer := getattr(run, "precast_layer", None):
+        servers += [layer[0]] if layer[0].active else []
+        run = layer[1]
+    return servers, run
+
+
+def _run(servers: list[Any], below: Callable[..., Any], function: Any, arguments: Any, keywords: Any) -> Any:
+    """In place of `JITFunction.run`: the first release that can; else the first that insists complains."""
+    strict = [server for server in servers if server.strict]
+    if servers and not keywords.get("warmup"):
+        call = _read_call(function, arguments, keywords, strict)
+        reasons = {}
+        for server in servers if call else ():
+            reasons[server] = server.launch(call)
+            if not reasons[server]:
+                return None
+        if strict:
+            raise strict[0].refuse(call, reasons[strict[0]])
+    return below(function, *arguments, **keywords)
+
+
+def _run_tuned(servers: list[Any], below: Callable[..., Any], tuner: Any, arguments: Any, keywords: Any) -> Any:
+    """In place of `Autotuner.run`: nothing is measured where a release has units for one of the configs alone."""
+    if not servers or keywords.get("warmup") or len(tuner.configs) < 2:
+        return below(tuner, *arguments, **keywords)
+    tuner.nargs = dict(zip(tuner.arg_names, arguments, strict=False))
+    configs = tuner.prune_configs(keywords) if tuner.early_config_prune or tuner.perf_model else tuner.configs
+    calls = [_tuned_call(tuner.fn, arguments, {**keywords, **config.all_kwargs()}) for config in configs]
+    if None in calls:
+        return below(tuner, *arguments, **keywords)
+    for server in servers:
+        found = [config for config, call in zip(configs, calls, strict=True) if server.fits(call)]
+        if len(found) == 1:
+            return _run_config(tuner, found[0], arguments, keywords)
+        if server.strict:
+            raise _refuse_tuned(server, calls, len(found))
+    return below(tuner, *arguments, **keywords)
+
+
+def _refuse_tuned(server: Any, calls: list[Any], count: int) -> MissingVariant:
+    if count == 0:
+        return server.refuse(calls[0], f"it has units for none of the {len(calls)} configs of its autotuner")  # type: ignore[no-any-return]
+    return MissingVariant(
+        f"the release cannot run `{calls[0].name}`: it has units for {count} of the {len(calls)} configs of its "
+        "autotuner, and none is measured here; build the one that is to run"
     )
 
 
-def _variants_by_source(release: Any) -> dict[str, list[_Variants]]:
-    kernels: dict[str, _Variants] = {}
-    found: dict[str, list[_Variants]] = {}
-    for unit in release.query():
-        about = json.loads(unit["description"])
-        if not about["source"]:
-            continue
-        name = unit["kernel"]
-        if name not in kernels:
-            kernels[name] = _Variants(release.kernel(name))
-            found.setdefault(about["source"], []).append(kernels[name])
-        constants = {each: _plain(value) for each, value in about["constants"].items()}
-        kernels[name].units.append((constants, about["options"]))
-    return found
+def _run_config(tuner: Any, config: Any, arguments: Any, keywords: Any) -> Any:
+    """What Triton does once a config is chosen."""
+    tuner.best_config = config
+    chosen = config.all_kwargs()
+    if config.pre_hook is not None:
+        config.pre_hook({**dict(zip(tuner.arg_names, arguments, strict=False)), **keywords, **chosen})
+    return tuner.fn.run(*arguments, **keywords, **chosen)
 
 
-def _bind(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by parameter name, defaults among them."""
-    names = function.arg_names
-    if len(arguments) > len(names):
-        raise TypeError(f"`{function.fn.__name__}` takes {len(names)} arguments, not {len(arguments)}")
-    values = dict(zip(names[: len(arguments)], arguments, strict=True))
-    for parameter in function.params:
-        if parameter.name in keywords:
-            values[parameter.name] = keywords[parameter.name]
-        elif parameter.name not in values and parameter.has_default:
-            values[parameter.name] = parameter.default
-    missing = [name for name in names if name not in values]
-    if missing:
-        raise TypeError(f"`{function.fn.__name__}` misses its arguments {', '.join(missing)}")
-    return {name: values[name] for name in names}
+def _tuned_call(function: Any, arguments: Any, keywords: Mapping[str, Any]) -> Call | None:
+    """The call that a tuner's config leads to, through `@triton.heuristics`; None through anything else."""
+    said = dict(keywords)
+    while not hasattr(function, "params"):
+        if not hasattr(function, "values"):
+            return None
+        for name, heuristic in function.values.items():
+            said[name] = heuristic({**dict(zip(function.arg_names, arguments, strict=False)), **said})
+        function = function.fn
+    return _read_call(function, arguments, said, [])
 
 
-def _plain(value: Any) -> Any:
-    """A constexpr's value; an element type as `tl.` and its short name, however it is written."""
-    if type(value).__name__ == "constexpr":
-        value = value.value
-    text = str(value)
-    if type(value).__name__ == "dtype" or text.startswith(("torch.", "tl.")):
-        word = text.rpartition(".")[2]
-        return f"tl.{_DTYPES.get(word, word)}"
-    return value
-
-
-def _fragment(function: Any, values: Mapping[str, Any]) -> str:
-    """The spec of the variant that a call needs."""
-    name = function.fn.__name__
-    fixed = {each.name for each in function.params if each.is_constexpr}
-    lines = [f"[kernel.{name}]", f'source = "{function.fn.__module__}:{name}"', "", f"[kernel.{name}.args]"]
-    lines += [f'{each} = "{_type_of(value)}"' for each, value in values.items() if each not in fixed]
-    constants = {each: _plain(value) for each, value in values.items() if each in fixed}
-    if constants:
-        lines += ["", f"[kernel.{name}.constants]"]
-        lines += [f"{each} = {json.dumps(value)}" for each, value in constants.items() if value is not None]
-    return "\n".join(lines)
-
-
-def _type_of(value: Any) -> str:
-    dtype = getattr(value, "dtype", None)
-    if dtype is not None:
-        word = str(dtype).rpartition(".")[2]
-        return f"*{_DTYPES.get(word, word)}"
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "i1"
-    if isinstance(value, float):
-        return "fp32"
-    if isinstance(value, (tuple, list)):
-        return f"({', '.join(_type_of(each) for each in value)})"
-    if isinstance(value, int):
-        return "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
-    return "*i8"
+def _read_call(function: Any, arguments: Any, keywords: Mapping[str, Any], strict: list[Any]) -> Call | None:
+    """The call; None where the arguments are not the function's and Triton shall say so."""
+    rest = {name: value for name, value in keywords.items() if name not in ("grid", "warmup")}
+    try:
+        return Call(function, arguments, rest, keywords["grid"])
+    except TypeError:
+        if strict:
+            raise
+        return None

@@ -1,0 +1,112 @@
+"""One `kernel[grid](…)` of Triton: its values by name, its options, its grid.
+
+In: a jit function with the arguments of a call. Out: a `Call`. This file goes into a release's Python package, with the
+standard library alone.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+DTYPES = {
+    "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1", "int1": "i1",
+    "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32",
+    "uint64": "u64", "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "float8_e4m3fnuz": "fp8e4b8",
+    "float8_e5m2fnuz": "fp8e5b16", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5", "float8e4b8": "fp8e4b8",
+    "float8e5b16": "fp8e5b16", "float8e4b15": "fp8e4b15",
+}  # fmt: skip
+_HOST = (1, 3, 11)  # DLPack's devices whose memory is the host's: CPU, and pinned for CUDA and ROCm
+
+
+class Call:
+    """A call with its values bound to parameters; `TypeError` where they do not fit the function's signature."""
+
+    def __init__(self, function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any], grid: Any) -> None:
+        self.function = function
+        self.name: str = function.fn.__name__
+        self.arguments = arguments
+        self.keywords = keywords
+        self.grid = grid
+        self.values = bind(function, arguments, keywords)
+        self.constants = {each.name: plain(self.values[each.name]) for each in function.params if each.is_constexpr}
+        self._parameters = frozenset(self.values)
+
+    def options(self, known: frozenset[str]) -> dict[str, Any]:
+        """What the call says to the compiler; of the parameters, those that Triton takes for an option as well."""
+        said = {
+            name: value
+            for name, value in self.keywords.items()
+            if value is not None and (name not in self._parameters or name in known)
+        }
+        return {"debug": True, **said} if getattr(self.function, "debug", None) else said
+
+    def run_time(self) -> list[Any]:
+        """The values that a kernel takes when it is launched."""
+        return [value for name, value in self.values.items() if name not in self.constants]
+
+    def sizes(self) -> tuple[int, ...]:
+        """The grid's numbers; `TypeError` for what is none."""
+        grid = self.grid(self.values) if callable(self.grid) else self.grid
+        try:
+            sizes = tuple(operator.index(each) for each in grid)
+        except TypeError:
+            sizes = ()
+        if not 1 <= len(sizes) <= 3:
+            raise TypeError(f"the grid of `{self.name}` is one to three integers, not {grid!r}")
+        return sizes
+
+
+def bind(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by parameter name, defaults among them."""
+    names: list[str] = function.arg_names
+    if len(arguments) > len(names):
+        raise TypeError(f"`{function.fn.__name__}` takes {len(names)} arguments, not {len(arguments)}")
+    values = dict(zip(names, arguments, strict=False))
+    twice = [name for name in values if name in keywords]
+    if twice:
+        raise TypeError(f"`{function.fn.__name__}` gets `{twice[0]}` twice")
+    for parameter in function.params[len(arguments) :]:
+        if parameter.name in keywords:
+            values[parameter.name] = keywords[parameter.name]
+        elif parameter.has_default:
+            values[parameter.name] = parameter.default
+    missing = [name for name in names if name not in values]
+    if missing:
+        raise TypeError(f"`{function.fn.__name__}` misses its arguments {', '.join(missing)}")
+    return values
+
+
+def plain(value: Any) -> Any:
+    """A constexpr's value; an element type as `tl.` and its short name, however it is written."""
+    if type(value).__name__ == "constexpr":
+        value = value.value
+    if type(value).__module__ == "numpy" and not hasattr(type(value), "__len__") and hasattr(value, "item"):
+        return value.item()
+    if type(value).__name__ == "dtype" or (isinstance(value, str) and value.startswith("tl.")):
+        word = str(value).rpartition(".")[2]
+        return f"tl.{DTYPES.get(word, word)}"
+    return value
+
+
+def place_of(values: Any) -> str:
+    """Where the first tensor of a call lies, `cpu` or `gpu`; empty where there is none to ask."""
+    for value in values:
+        if isinstance(value, (tuple, list)):
+            found = place_of(value)
+        elif hasattr(value, "block_shape"):
+            found = place_of((value.base,))
+        else:
+            found = _device_of(value)
+        if found:
+            return found
+    return ""
+
+
+def _device_of(value: Any) -> str:
+    if hasattr(value, "__dlpack_device__"):
+        return "cpu" if int(value.__dlpack_device__()[0]) in _HOST else "gpu"
+    if hasattr(value, "__cuda_array_interface__"):
+        return "gpu"
+    return "cpu" if hasattr(value, "__array_interface__") else ""

@@ -1,0 +1,171 @@
+"""The spec that makes the unit which a call of Triton needs: a kernel of its own, to stand beside the source.
+
+In: a `Call`, its options, the units of the release. Out: TOML that `precast plan` reads, or why no spec can say it.
+This file goes into a release's Python package, with the standard library alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from precast.launch.package.calls import DTYPES, Call, place_of
+from precast.launch.package.variants import CPU_IGNORES, Unit
+
+# Names that every release has functions of its own for.
+_RESERVED = frozenset({"open", "open_signed", "close", "error", "preload", "unload", "query", "selfcheck",
+                       "set_threads", "set_allocator", "set_buffer_reader"})  # fmt: skip
+_SCALAR = re.compile(r"(i|u|fp|bf)\d")
+_GRID_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class Unstated(Exception):
+    """No spec can say what a call needs; the text says why."""
+
+
+def render_fragment(
+    call: Call, options: dict[str, Any], units: Sequence[Unit], own: Sequence[Unit], kernels: Iterable[str]
+) -> str:
+    """The spec; `own` are the units that the release has of the function, `kernels` the names that are taken."""
+    name = kernel_name(call.name, set(kernels))
+    backends = _backends(call, units)
+    types = {
+        each.name: _type_of(each, call.values[each.name]) for each in call.function.params if not each.is_constexpr
+    }
+    constants, axes = _constants(call)
+    grid = ", ".join(json.dumps(text) for text in _grid(call, types, own))
+    lines = [f"[kernel.{name}]", f'source = "{_source(call.function.fn)}"', f"grid = [{grid}]"]
+    if backends:
+        lines.append(f"only = [{', '.join(json.dumps(f'{each}:*') for each in backends)}]")
+    lines += _table(f"kernel.{name}.args", {each: json.dumps(text) for each, text in types.items()})
+    lines += _table(f"kernel.{name}.constants", constants)
+    lines += _table(f"kernel.{name}.matrix", axes)
+    lines += _table(f"kernel.{name}.options", _options(call, options, units, backends))
+    return "\n".join(lines)
+
+
+def kernel_name(function: str, taken: Collection[str]) -> str:
+    """A kernel's name that is still free: letters first, single underscores."""
+    name = re.sub("_+", "_", function).strip("_") or "kernel"
+    name = name if name[0].isascii() and name[0].isalpha() else f"kernel_{name}"
+    numbered = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
+    return next(each for each in numbered if each not in taken and each not in _RESERVED)
+
+
+def _table(header: str, entries: dict[str, str]) -> list[str]:
+    return ["", f"[{header}]", *(f"{name} = {text}" for name, text in entries.items())] if entries else []
+
+
+def _source(function: Any) -> str:
+    """The function in its file, which the spec stands beside, or in its package; a factory by its own name."""
+    name = function.__qualname__.partition(".<locals>")[0]
+    if "." in function.__module__:
+        return f"{function.__module__}:{name}"
+    return f"{Path(function.__code__.co_filename).name}:{name}"
+
+
+def _backends(call: Call, units: Sequence[Unit]) -> list[str]:
+    """What the call runs on: the CPU, or the kinds of GPU that the release knows; empty where nothing says."""
+    place = place_of(call.values.values())
+    gpus = sorted({unit.backend for unit in units} - {"cpu"}) or ["cuda", "hip"]
+    return {"cpu": ["cpu"], "gpu": gpus}.get(place, [])
+
+
+def _grid(call: Call, types: dict[str, str], own: Sequence[Unit]) -> Sequence[str]:
+    """The kernel's grid in the release where all its names are here, else the numbers of this call."""
+    integers = {name for name, kind in types.items() if kind[0] in "iu"} | {"min", "max", "cdiv"}
+    integers |= {name for name, value in call.constants.items() if isinstance(value, int)}
+    known = next((unit.grid for unit in own), ())
+    if known and all(name in integers for text in known for name in _GRID_NAME.findall(text)):
+        return known
+    return tuple(str(size) for size in (*call.sizes(), 1, 1)[:3])
+
+
+def _constants(call: Call) -> tuple[dict[str, str], dict[str, str]]:
+    """Constexprs as TOML: in `constants`; in `matrix` texts with braces, which name an axis there."""
+    constants, axes = {}, {}
+    defaults = {each.name: each.default for each in call.function.params if each.has_default}
+    for name, value in call.constants.items():
+        if value is None and name in defaults and defaults[name] is None:
+            continue  # as the source has it
+        text = _toml(f"constexpr `{name}`", value)
+        if isinstance(value, str) and "{" in value:
+            axes[name] = f"[{text}]"
+        else:
+            constants[name] = text
+    return constants, axes
+
+
+def _options(call: Call, options: dict[str, Any], units: Sequence[Unit], backends: Collection[str]) -> dict[str, str]:
+    """Options as TOML, but for those that decide nothing where the call runs."""
+    known = {name for unit in units if unit.backend in backends or not backends for name in unit.options}
+    found = {}
+    for name, value in options.items():
+        if set(backends) == {"cpu"} and name in CPU_IGNORES:
+            continue
+        if name in call.values:
+            raise Unstated(f"`{name}` is a constexpr of the kernel, so a spec cannot set the option")
+        if known and name not in known:
+            raise Unstated(f"{' and '.join(backends) or 'its'} targets have no option `{name}`")
+        found[name] = _toml(f"option `{name}`", value)
+    return found
+
+
+def _toml(what: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if type(value) in (int, float):
+        return repr(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if value is None:
+        raise Unstated(f"{what} is None, which is a value only as the source's own default")
+    raise Unstated(f"{what} is a {type(value).__name__}, which is no value of a spec")
+
+
+def _type_of(parameter: Any, value: Any) -> str:
+    """The type that Triton gives an argument: as it is annotated, or as the value is."""
+    annotated = str(getattr(parameter, "annotation_type", "") or "")
+    if _SCALAR.match(annotated) and isinstance(value, (bool, int, float)):
+        return annotated
+    text = type_of(value)
+    if not text:
+        raise Unstated(f"argument `{parameter.name}` is a {type(value).__name__}, for which there is no type")
+    return f"*k{text[1:]}" if parameter.is_const and text[0] == "*" else text
+
+
+def type_of(value: Any) -> str:
+    """A value's type as a spec writes it; empty where there is none."""
+    if value is None:
+        return "none"
+    if isinstance(value, (tuple, list)):
+        items = [type_of(each) for each in value]
+        return f"({', '.join(items)})" if all(items) else ""
+    if hasattr(value, "block_shape"):
+        return f"tensordesc<{_element(value.base)}[{','.join(map(str, value.block_shape))}]>"
+    if hasattr(value, "dtype") and not (
+        hasattr(value, "item") and type(value).__module__ == "numpy" and not _is_array(value)
+    ):
+        element = _element(value)
+        return f"*{element}" if element else ""
+    return _scalar_type(value.item() if hasattr(value, "dtype") else value)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(type(value), "__len__")
+
+
+def _element(value: Any) -> str:
+    word = str(value.dtype).rpartition(".")[2]
+    return DTYPES.get(word, word if word in DTYPES.values() else "")
+
+
+def _scalar_type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "i1"
+    if isinstance(value, int):
+        return "i32" if -(2**31) <= value < 2**31 else "i64" if value < 2**63 else "u64"
+    return "fp32" if isinstance(value, float) else ""
