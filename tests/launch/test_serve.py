@@ -215,6 +215,8 @@ def test_one_is_not_true(served, jit):
         for value in (1, True, 1.0, 64, 64.0):
             scale(BLOCK=value)()
     assert [repr(each["BLOCK"]) for _, each in jit] == ["1", "True", "1.0", "64.0"]
+    unit = importlib.import_module("served._variants").Unit("", "cpu:x86-64-v3", {"EVEN": True}, {}, {}, ())
+    assert [unit.has_constants({"EVEN": value}) for value in (True, 1, 1.0)] == [True, False, False]
 
 
 @pytest.mark.parametrize(
@@ -289,6 +291,12 @@ def test_servers_stop_in_any_order(served, other, jit, order):
     (a if order == "first" else b).stop()
     scale()()
     assert not jit, "the server that is on serves"
+    c = other.serve("jit")
+    (b if order == "first" else a).stop()
+    scale(BLOCK=128)()
+    assert jit.pop()[1]["BLOCK"] == 128, "servers that are off do not complain"
+    (b if order == "first" else a).start()
+    c.stop()
     (b if order == "first" else a).stop()
     assert (JITFunction.run, Autotuner.run) == own
     scale()()
