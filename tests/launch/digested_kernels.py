@@ -36,7 +36,8 @@ class Pair:
     def sum(self):
         return self.v + {}
 """
-READER = "class C:\n    X = 1\n    @triton.constexpr_function\n    def get():\n        return C.X\n"
+READER = "class C:\n    X = 1\n    @classmethod\n    def read(cls):\n        return cls.X\n"
+READER += CONSTEXPR.format("C.read()")
 
 
 def kernel(expression: str, before: str = "") -> str:
@@ -76,7 +77,7 @@ CHANGES = {
     "attribute of a class": (
         kernel("C.X", "class C:\n    X = tl.constexpr(1)\n"), kernel("C.X", "class C:\n    X = tl.constexpr(2)\n")),
     "attribute that a method reads": (
-        kernel("C.get()", READER + "C.X = 3"), kernel("C.get()", READER + "C.X = 4")),
+        kernel("folded(1)", READER + "C.X = 3"), kernel("folded(1)", READER + "C.X = 4")),
     "tuple": (kernel("X[0]", "X = (tl.constexpr(1),)"), kernel("X[0]", "X = (tl.constexpr(2),)")),
     "helper in a tuple": (
         kernel("H[0](1)", HELPER.format(1) + "H = (helper,)"), kernel("H[0](1)", HELPER.format(2) + "H = (helper,)")),

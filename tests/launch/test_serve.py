@@ -144,6 +144,7 @@ MISSING = {
     "element type": (scale(*[aligned(64, "float16")] * 2, 2.0, 64), {"BLOCK": 64}, {}),
     "number": (scale(*[aligned(64)] * 2, 2.0, 2**40), {"BLOCK": 64}, {}),
     "NumPy": (scale(*[aligned(64)] * 2, np.float32(2), np.int64(64), BLOCK=np.int64(128)), {"BLOCK": 128}, {}),
+    "real number": (scale(*[aligned(64)] * 2, 2.0, 64.0), {"BLOCK": 64}, {}),
     "broken promise": (scale(aligned(63, offset=1), aligned(64), 2.0, 63), {"BLOCK": 64}, {}),
 }
 
@@ -158,7 +159,9 @@ def test_fragment_makes_the_missing_unit(served, tmp_path, name):
     assert dict(unit.options) == options
     types = [each.type for each in unit.arguments]
     pointer = "*fp16" if name == "element type" else "*fp32"
-    assert types == [pointer, pointer, "fp32", "i64" if name == "number" else "i32", "constexpr"]
+    count = {"number": "i64", "real number": "fp32"}.get(name, "i32")
+    assert types == [pointer, pointer, "fp32", count, "constexpr"]
+    assert unit.grid[0] == ("1" if name == "real number" else "cdiv(n, BLOCK)")
 
 
 @pytest.mark.parametrize(
