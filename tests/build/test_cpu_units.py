@@ -36,7 +36,7 @@ def test_an_object_has_the_units_symbol_and_facts(tmp_path):
     assert result.facts.symbol == job.unit.slug.replace("-", "_")
     assert result.facts.parameters == (
         Parameter("argument", "x_ptr", "*fp32"),
-        Parameter("argument", "out_ptr", "*fp32"),
+        Parameter("argument", "out_ptr", "*fp32", written=True),
         Parameter("argument", "n", "i32"),
         Parameter("argument", "factor", "fp32"),
     )
