@@ -178,6 +178,16 @@ def test_project_without_a_build_script_is_built_too(make):
     assert tree.build().steps == []
 
 
+def test_a_failure_keeps_what_waits_from_being_started(make):
+    slow = {number: "sleep 0.3" for number in (0, 2, 3)}
+    tree = make(kernels=4, orders={1: "sleep 0.1\n# stand-in: fail llir", **slow})
+    build = tree.build("-j2")
+    assert build.code == 1 and "CancelledError" not in build.out + build.err
+    started = [event["step"][:2] for event in build.events if event["event"] == "started" and "@" in event["step"]]
+    assert build.summary["failed"] == 1
+    assert build.summary["built"] == (1 if "k1" in started[:2] else 3)  # threads may overtake one another
+
+
 def test_crashed_worker_fails_its_unit_alone(make):
     tree = make(orders={0: "crash llir"})
     build = tree.build("-k")
@@ -268,9 +278,14 @@ def test_workers_are_gone_with_a_killed_build(make):
     with start(tree) as first:
         wait_for(first, "started")
         time.sleep(0.5)
-        children = Path(f"/proc/{first.pid}/task/{first.pid}/children").read_text().split()
+        children = [
+            child
+            for task in Path(f"/proc/{first.pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+        ]
         first.kill()
         first.communicate()
+    assert children
     deadline = time.monotonic() + 10
     while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < deadline:
         time.sleep(0.1)

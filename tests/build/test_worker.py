@@ -217,6 +217,47 @@ def test_settings_start_another_worker(standin):
     assert [each.line_info for each in seen] == [False, False, True, True]
 
 
+def test_a_pool_that_knows_what_comes_has_no_more_workers_than_jobs(standin):
+    jobs = [standin(), standin()]
+    with WorkerPool(3) as pool:
+        pool.prepare(jobs)
+        wait_until(lambda: len(workers_of(os.getpid())) == 2)
+        ready = workers_of(os.getpid())
+        pool.prepare(jobs)
+        assert all(future.result() for future in [pool.submit(job) for job in jobs[:1]])
+        assert set(ready) <= set(workers_of(os.getpid()))
+    assert not workers_of(os.getpid())
+
+
+def test_a_worker_that_waits_has_its_engine(tmp_path):
+    [job] = make_project(tmp_path, KERNEL.format(value=1))
+    with WorkerPool(1) as pool:
+        pool.prepare([job])
+        wait_until(lambda: workers_of(os.getpid()))
+        [worker] = workers_of(os.getpid())
+        wait_until(lambda: "libtriton" in Path(f"/proc/{worker}/maps").read_text(), seconds=60)
+        assert pool.submit(job).result()
+        assert workers_of(os.getpid()) == [worker]
+
+
+def test_a_worker_that_cannot_get_ready_is_told_by_its_job(standin, monkeypatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    job = standin()
+    with WorkerPool(1) as pool:
+        pool.prepare([job])
+        with pytest.raises(ToolError, match="a worker does not start: it said nothing"):
+            pool.submit(job).result()
+
+
+def test_a_failure_takes_what_waits_with_it_when_asked(standin):
+    with WorkerPool(1, keep_going=False) as pool:
+        first = pool.submit(standin("sleep 0.1", "fail llir"))
+        waiting = pool.submit(standin())
+        assert isinstance(first.exception(), CompileError)
+        assert waiting.cancelled()
+        assert pool.submit(standin()).result()
+
+
 def test_closing_with_cancel_ends_what_runs(standin):
     pool = WorkerPool(1)
     running, waiting = pool.submit(standin("hang ttgir")), pool.submit(standin())

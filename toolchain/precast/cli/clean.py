@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from precast.errors import BugError
@@ -11,6 +12,7 @@ from precast.graph.lock import locked
 from precast.graph.reporting import SilentReporter
 from precast.graph.session import Request, Session
 from precast.graph.steps import BUILD, GENERATED
+from precast.job import Job
 from precast.project import Project, read_project
 from precast.release.clean import remove_folder, remove_releases
 from precast.worker.executor import Executor
@@ -49,5 +51,5 @@ def clean_build(project: Project) -> int:
         session.close()
 
 
-def _refuse(jobs: int) -> Executor:
+def _refuse(request: Request, on_start: Callable[[Job], None]) -> Executor:
     raise BugError("cleaning compiled a unit")

@@ -65,7 +65,7 @@ def run_request(request: Request) -> tuple[Failure | None, Step, str]:
         nonlocal step
         step = current
 
-    worker = WorkerProcess(request.job.settings)
+    worker = WorkerProcess(request.job)
     try:
         event = worker.run(request, remember)
     except WorkerLost as lost:

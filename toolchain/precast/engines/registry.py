@@ -1,4 +1,4 @@
-"""Which engine compiles a job. In: a job. Out: an engine, imported only now."""
+"""Which engine compiles a job. In: a job, or an engine's name. Out: an engine, imported only now."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ def engine_name(job: Job) -> str:
     return wanted or ("cpu" if job.unit.target.kind is Backend.CPU else "triton")
 
 
-def open_engine(job: Job) -> Engine:
-    """The engine for a job; `ToolError` when what it needs is not installed in the right version."""
-    name = engine_name(job)
+def open_engine(name: str) -> Engine:
+    """The engine of that name; `ToolError` when what it needs is not installed in the right version."""
     if name == "stand-in":
         from precast.engines.standin import StandinEngine
 

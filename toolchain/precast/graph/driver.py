@@ -12,20 +12,22 @@ from pathlib import Path
 from precast.errors import BuildFailed, ToolError
 from precast.graph.lock import locked
 from precast.graph.reporting import Reporter, Summary
-from precast.graph.session import Request, Session
+from precast.graph.session import Request, Session, start_pool
 from precast.graph.steps import BUILD, SCONSTRUCT
 from precast.project import read_project
 from precast.store import telling_disk_faults
-from precast.worker.executor import Executor
 
 
 def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
     """Builds the project in `folder`, or finds that nothing moved. Imports SCons only in the first case."""
     project = read_project(folder)
     with locked(project.folder / BUILD):
-        session = Session(project, request, reporter, _start_pool)
+        session = Session(project, request, reporter, start_pool)
         try:
-            if session.build_script_moved() or session.stale:
+            if session.build_script_moved():  # it may build what plans depend on
+                _run_graph(session)
+            elif session.stale:
+                session.prepare()
                 _run_graph(session)
             if session.interrupted:
                 raise KeyboardInterrupt
@@ -37,18 +39,14 @@ def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
     return summary
 
 
-def _start_pool(jobs: int) -> Executor:
-    from precast.worker.pool import WorkerPool  # not for a build that has nothing to do
-
-    return WorkerPool(jobs)
-
-
 def _run_graph(session: Session) -> None:
     """Has SCons build the release; what SCons and the C compiler print goes to standard error."""
     from precast.graph import scons_surface
 
     scons_surface.install_session(session)
-    arguments = ["-Q", "-s", f"-j{session.request.jobs}", "-C", str(session.folder)]
+    jobs = session.request.jobs
+    tasks = jobs + 1 if jobs > 1 else 1  # one unit waits, so that a worker has its next before the last is recorded
+    arguments = ["-Q", "-s", f"-j{tasks}", "-C", str(session.folder)]
     arguments += ["-k"] if session.request.keep_going else []
     if not (session.folder / SCONSTRUCT).exists():
         arguments += ["-f", str(Path(__file__).parent / "toolpath" / "default_sconstruct.py")]

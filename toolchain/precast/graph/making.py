@@ -70,8 +70,17 @@ def make_unit(session: Session, step: UnitStep) -> None:
     if changed:
         session.warn(f"{', '.join(changed)} changed while {step.name} was built: build again")
     else:
-        session.record(step, session.index.digests(missed), _files_below(session.folder, folder))
+        seconds = _seconds_to_note(session, step, result)
+        session.record(step, session.index.digests(missed), _files_below(session.folder, folder), seconds)
     session.count(step, "reused" if result.stages and result.stages[-1].reused else "built")
+
+
+def _seconds_to_note(session: Session, step: UnitStep, result: UnitResult) -> str:
+    """How long compiling all of the unit takes, for the order of later builds; what was known when the store helped."""
+    if not any(each.reused for each in result.stages):
+        return str(result.seconds)
+    before = session.index.step(step.name)
+    return before.note if before else ""
 
 
 def _changed_sources(session: Session, step: UnitStep) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -34,11 +35,16 @@ class StepAction(SCons.Action.FunctionAction):  # type: ignore[misc]  # SCons ha
         def execute(target: Any, source: Any, env: Any) -> None:
             make()
 
-        super().__init__(execute, {"cmdstr": None})
+        super().__init__(_do_nothing, {"cmdstr": None})  # SCons spells out all that a function refers to
+        self.execfunction = execute
         self._signature = name.encode()
 
     def get_presig(self, target: Any, source: Any, env: Any, executor: Any = None) -> bytes:
         return self._signature
+
+
+def _do_nothing(target: Any, source: Any, env: Any) -> None:
+    """Stands for a step's function while SCons takes a signature of it, which nobody asks for."""
 
 
 class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has no types
@@ -55,7 +61,7 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
                 super().execute()
 
     def failed(self) -> None:
-        if self.session.interrupted:  # the user knows
+        if self.session.interrupted or self._was_dropped():  # the user knows
             self.do_failed()
             self.exc_clear()
             return
@@ -76,6 +82,11 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
         self.exception = (build_error, build_error, None)
         self.do_failed(build_error.exitstatus)
         self.exc_clear()
+
+    def _was_dropped(self) -> bool:
+        """Whether this is a unit that waited for a worker when another one failed."""
+        cause = SCons.Errors.convert_to_BuildError(self.exc_info()[1])
+        return bool(cause.exc_info and isinstance(cause.exc_info[1], CancelledError))
 
 
 def _error_of(build_error: Any, path: str) -> PrecastError | None:

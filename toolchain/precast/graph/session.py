@@ -17,6 +17,7 @@ from pathlib import Path
 
 from precast.errors import BuildFailed, CompileError, PlanError, PrecastError
 from precast.graph.index import Index, StepRecord
+from precast.graph.order import longest_first
 from precast.graph.places import refuse_misplaced
 from precast.graph.reporting import Reporter, Summary
 from precast.graph.steps import (
@@ -31,6 +32,7 @@ from precast.graph.steps import (
     plan_steps,
 )
 from precast.graph.toolchain import digest_toolchain
+from precast.job import Job
 from precast.passes.registry import Origin, find_origins, read_probe
 from precast.plan import Plan, plan_project
 from precast.project import Project
@@ -52,6 +54,13 @@ class Request:
         return "*" in self.kernels and "*" in self.targets
 
 
+def start_pool(request: Request, on_start: Callable[[Job], None]) -> Executor:
+    """This machine's workers; none is started before it is known that a unit must be compiled."""
+    from precast.worker.pool import WorkerPool  # not for a build that has nothing to do
+
+    return WorkerPool(request.jobs, on_start, keep_going=request.keep_going)
+
+
 class Session:
     """State of one build, from the first question to the summary. Its public parts may be used from task threads."""
 
@@ -60,11 +69,12 @@ class Session:
         project: Project,
         request: Request,
         reporter: Reporter,
-        start_executor: Callable[[int], Executor],
+        start_executor: Callable[[Request, Callable[[Job], None]], Executor],
         *,
         aloud: bool = False,
     ) -> None:
-        """`aloud`: nobody reads `failures` afterwards, so the graph prints them when they happen."""
+        """`start_executor` takes what was asked for and whom to tell that a job starts. `aloud`: nobody reads
+        `failures` afterwards, so the graph prints them when they happen."""
         self.project = project
         self.request = request
         self.folder = project.folder.resolve()
@@ -80,6 +90,7 @@ class Session:
         self._executor: Executor | None = None
         self._lock = threading.RLock()
         self._outcomes: dict[str, str] = {}  # unit text -> built, reused, failed
+        self._started: dict[str, float] = {}  # steps that run, by name
 
     @cached_property
     def plan(self) -> Plan:
@@ -136,11 +147,17 @@ class Session:
 
     @property
     def executor(self) -> Executor:
-        """Where units are compiled; started when the first one must be."""
+        """Where units are compiled; made when it is known that one must be."""
         with self._lock:
             if self._executor is None:
-                self._executor = self._start_executor(self.request.jobs)
+                self._executor = self._start_executor(self.request, lambda job: self.start(str(job.unit)))
             return self._executor
+
+    def prepare(self) -> None:
+        """Has workers get ready for the stale units, if there are any, while the graph is still to be made."""
+        first = self.declared_units[: self.request.jobs]
+        if first:
+            self.executor.prepare([self.plan.job(step.planned.unit) for step in first])
 
     def is_fresh(self, step: Step) -> bool:
         """Whether the step's outputs are those of its key and inputs as they are now."""
@@ -167,12 +184,16 @@ class Session:
                 made_anew.update(step.outputs)
         return tuple(stale.values())
 
-    @property
+    @cached_property
     def declared_units(self) -> tuple[UnitStep, ...]:
-        """The units that the graph must know: all for plain `scons`, which may be asked for any; else the stale."""
-        if self.aloud:
-            return self.steps.units
-        return tuple(step for step in self.stale if isinstance(step, UnitStep))
+        """The units that the graph must know, in the order in which they are best compiled: all for plain `scons`,
+        which may be asked for any; else the stale."""
+        units = self.steps.units if self.aloud else (step for step in self.stale if isinstance(step, UnitStep))
+        return longest_first(units, self._last_seconds)
+
+    def _last_seconds(self, step: UnitStep) -> float | None:
+        record = self.index.step(step.name)
+        return float(record.note) if record and record.note else None
 
     def begin(self) -> None:
         """Tells the reporter what is ahead, and what the plan has to say."""
@@ -188,14 +209,19 @@ class Session:
 
     @contextmanager
     def running(self, step: Step) -> Iterator[None]:
-        """Reports the start of a step and, unless the body raises, its end."""
-        started = time.monotonic()
-        with self._lock:
-            self._reporter.started(step.name)
+        """Reports the start of a step and, unless the body raises, its end. A unit starts when a worker has it."""
+        if not isinstance(step, UnitStep):
+            self.start(step.name)
         yield
-        seconds = time.monotonic() - started
         with self._lock:
+            seconds = time.monotonic() - self._started[step.name]
             self._reporter.ended(step.name, seconds, self._outcomes.get(step.name) == "reused")
+
+    def start(self, name: str) -> None:
+        """Reports that a step starts."""
+        with self._lock:
+            self._started[name] = time.monotonic()
+            self._reporter.started(name)
 
     def record(self, step: Step, inputs: Mapping[str, str], outputs: Iterable[str], note: str = "") -> StepRecord:
         """Keeps a finished step."""
@@ -244,7 +270,7 @@ class Session:
     def close(self) -> None:
         """Ends the workers, whatever they do, and closes the index."""
         with self._lock:
-            if self._executor is not None:
-                self._executor.close(cancel=True)
-                self._executor = None
-            self.index.close()
+            executor, self._executor = self._executor, None
+        if executor is not None:  # not under the lock, which a job that starts just now waits for
+            executor.close(cancel=True)
+        self.index.close()

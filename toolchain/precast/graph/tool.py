@@ -35,12 +35,11 @@ from precast.graph.scons_surface import (
     open_signatures,
     path_of,
 )
-from precast.graph.session import Request, Session
-from precast.graph.steps import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, ImagesStep, Step, UnitStep
+from precast.graph.session import Request, Session, start_pool
+from precast.graph.steps import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, ImagesStep, Step, UnitStep, facts_path
 from precast.launch.sources import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES, library_sources
 from precast.project import SETTINGS_FILE, read_project
 from precast.worker.memory import default_worker_count
-from precast.worker.pool import WorkerPool
 
 ALIAS = "precast"
 # Nothing of the machine, the time or the path may get into a library.
@@ -69,6 +68,8 @@ def _declare_project(env: Any, plugins: Any = ()) -> Any:
         open_signatures(env, session.folder / SIGNATURES)
         _build_plugins(env, session, SCons.Util.flatten(plugins))
         session.begin()
+        if not session.aloud:  # plain `scons` may be asked for less
+            session.prepare()
         return declare_graph(env, session)
     except Exception as error:
         if session is not None and not session.aloud:  # the driver tells it
@@ -98,7 +99,7 @@ def _open_session(env: Any) -> Session:
         keep_going=bool(env.GetOption("keep_going")),
     )
     reporter = choose_reporter(sys.stdout, options.get("progress", ""))
-    session = Session(read_project(Path()), request, reporter, WorkerPool, aloud=True)
+    session = Session(read_project(Path()), request, reporter, start_pool, aloud=True)
     stack.callback(session.close)
     stack.callback(lambda: session.begun and session.finish())
     atexit.register(stack.close)
@@ -112,7 +113,8 @@ def declare_graph(env: Any, session: Session) -> Any:
     steps = session.steps
     for probe in steps.probes:
         _declare(env, probe, partial(making.make_probe, session, probe))
-    for unit in session.declared_units:
+    units = session.declared_units
+    for unit in units:
         _declare_unit(env, session, unit)
     if steps.failed:
         return _declare_failed(env, session)
@@ -121,7 +123,9 @@ def declare_graph(env: Any, session: Session) -> Any:
     for library in steps.cpu_libraries:
         _declare_cpu_library(env, session, library)
     _declare_library(env, session)
-    release = _declare(env, steps.release, lambda: making.make_release(session, steps.release))
+    first = [facts_path(unit.planned) for unit in units]  # SCons goes by the order of what the last step depends on
+    sources = dict.fromkeys([*first, *steps.release.inputs])
+    release = _declare(env, steps.release, lambda: making.make_release(session, steps.release), sources)
     env.Alias(ALIAS, release)
     env.Default(ALIAS)
     return release

@@ -1,11 +1,12 @@
-"""The worker's process: one job at a time from a private pipe, its engine imported once.
+"""The worker's process: one job at a time from a private pipe, its engine imported once, before the first job comes.
 
-In: `Request` lines on one descriptor. Out: `Event` lines on another. Standard output and error are a file that the
-parent keeps: what a compiler prints, and its last words, are read there. Ends when its input does.
+In: the name of an engine; `Request` lines on one descriptor. Out: `Event` lines on another. Standard output and error
+are a file that the parent keeps: what a compiler prints, and its last words, are read there. Ends when its input does.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import BinaryIO
 
 from precast.codec import from_json, to_json
 from precast.engines import Engine, StageOutput
-from precast.job import Job
+from precast.engines.registry import engine_name, open_engine
 from precast.worker.failures import describe_failure
 from precast.worker.messages import Event, Request, Step
 from precast.worker.walk import run_job
@@ -22,7 +23,7 @@ Send = Callable[[Event], None]
 
 
 class Worker:
-    """Runs requests with engines that it opens when they are first needed."""
+    """Runs requests with engines that it opens when they are first needed, or earlier."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -31,7 +32,7 @@ class Worker:
     def run(self, request: Request) -> None:
         """Answers one request with its steps and then exactly one `done` or `failed`."""
         try:
-            engine = self._engine(request.job)
+            engine = self._engine(engine_name(request.job))
             if request.stage:
                 self._run_stage(request, engine)
                 self._send(Event("done"))
@@ -40,12 +41,14 @@ class Worker:
         except Exception as error:
             self._send(Event("failed", failure=describe_failure(error)))
 
-    def _engine(self, job: Job) -> Engine:
-        from precast.engines.registry import engine_name, open_engine
+    def open(self, engine: str) -> None:
+        """Imports an engine. When it cannot be, the job that needs it tries again and tells why."""
+        with contextlib.suppress(Exception):
+            self._engine(engine)
 
-        name = engine_name(job)
+    def _engine(self, name: str) -> Engine:
         if name not in self._engines:
-            self._engines[name] = open_engine(job)
+            self._engines[name] = open_engine(name)
         return self._engines[name]
 
     def _announce(self, step: Step) -> None:
@@ -61,8 +64,8 @@ class Worker:
         engine.run_stage(request.job, request.stage, source, announce_pass)
 
 
-def serve(requests: BinaryIO, events: int) -> None:
-    """Answers requests until there are no more."""
+def serve(requests: BinaryIO, events: int, engine: str) -> None:
+    """Answers requests until there are no more; the first will want `engine`."""
 
     def send(event: Event) -> None:
         line = to_json(event).encode() + b"\n"
@@ -71,5 +74,6 @@ def serve(requests: BinaryIO, events: int) -> None:
 
     worker = Worker(send)
     send(Event("ready"))
+    worker.open(engine)
     for line in requests:
         worker.run(from_json(line, Request))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -11,6 +12,9 @@ from precast.job import Job
 
 class Executor(Protocol):
     """Runs jobs, several at once, in any order; safe to use from several threads."""
+
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Says which jobs will soon be submitted, so that no time is lost when they are."""
 
     def submit(self, job: Job) -> Future[UnitResult]:
         """Queues a job.

@@ -2,15 +2,17 @@
 
 In: jobs, from any thread. Out: futures. A worker that crashes, hangs or grows too large takes only its own job with
 it; the next job gets a fresh one. Workers are started for one set of compile settings and native plugins, because
-both stay in a process for good; waiting jobs of the same kind are taken first.
+both stay in a process for good; waiting jobs of the same kind are taken first. A pool that was told which jobs will
+come starts its workers before they do, and never more workers than jobs.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,27 +50,43 @@ class WorkerPool:
     """An `Executor` on this machine. `count` 0: as many workers as cores and memory allow.
 
     Reproducers of failed stages go to `reproducers`, by default `build/repro` in the job's project. `on_start` is
-    called in a worker's thread when its job starts.
+    called in a worker's thread when its job starts. Without `keep_going` a job that fails takes those that wait with
+    it: they are cancelled.
     """
 
     def __init__(
         self,
         count: int = 0,
+        on_start: Callable[[Job], None] | None = None,
         *,
         jobs_per_worker: int = JOBS_PER_WORKER,
         reproducers: Path | None = None,
-        on_start: Callable[[Job], None] | None = None,
+        keep_going: bool = True,
     ) -> None:
         self.count = count or default_worker_count()
         self._jobs_per_worker = jobs_per_worker
         self._reproducers = reproducers
         self._on_start = on_start
+        self._keep_going = keep_going
         self._tasks: deque[_Task] = deque()
         self._changed = threading.Condition()
+        self._busy = 0  # seats with a task
         self._closing = False
         self._cancelled = False
         self._seats = [_Seat(self) for _ in range(self.count)]
         self._threads: list[threading.Thread] = []
+
+    def prepare(self, jobs: Sequence[Job]) -> None:
+        """Starts workers for the first of `jobs`; see `Executor.prepare`."""
+        with self._changed:
+            for job in jobs[len(self._threads) : self.count]:
+                self._fill_seat(job)
+
+    def _fill_seat(self, expected: Job | None = None) -> None:
+        seat = self._seats[len(self._threads)]
+        thread = threading.Thread(target=seat.serve, args=(expected,), name="precast-worker", daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def submit(self, job: Job) -> Future[UnitResult]:
         """Queues a job; see `Executor.submit`."""
@@ -78,11 +96,13 @@ class WorkerPool:
                 raise RuntimeError("the pool is closed")
             self._tasks.append(_Task(job, future))
             self._changed.notify()
-            if len(self._threads) < len(self._seats):
-                seat = self._seats[len(self._threads)]
-                self._threads.append(threading.Thread(target=seat.serve, name="precast-worker", daemon=True))
-                self._threads[-1].start()
+            if len(self._tasks) > len(self._threads) - self._busy and len(self._threads) < len(self._seats):
+                self._fill_seat()
         return future
+
+    def _drop_waiting(self) -> None:
+        while self._tasks:
+            self._tasks.popleft().future.cancel()
 
     def close(self, *, cancel: bool = False) -> None:
         """Waits for all jobs, or with `cancel` drops and ends them; then every worker is gone."""
@@ -90,8 +110,7 @@ class WorkerPool:
             self._closing = True
             if cancel:
                 self._cancelled = True
-                while self._tasks:
-                    self._tasks.popleft().future.cancel()
+                self._drop_waiting()
             self._changed.notify_all()
         if cancel:
             for seat in self._seats:
@@ -113,11 +132,18 @@ class WorkerPool:
                 return None
             chosen = next((task for task in self._tasks if task.kind == kind), self._tasks[0])
             self._tasks.remove(chosen)
+            self._busy += 1
             return chosen
 
     def started(self, job: Job) -> None:
         if self._on_start is not None:
             self._on_start(job)
+
+    def ended(self, *, well: bool) -> None:
+        with self._changed:
+            self._busy -= 1
+            if not well and not self._keep_going:
+                self._drop_waiting()
 
     def reproducer_folder(self, job: Job) -> Path:
         return self._reproducers or Path(job.project) / "build" / "repro"
@@ -139,12 +165,17 @@ class _Seat:
         self._worker: WorkerProcess | None = None
         self._kind: object = None
 
-    def serve(self) -> None:
-        """Runs tasks until the pool has no more."""
+    def serve(self, expected: Job | None) -> None:
+        """Runs tasks until the pool has no more; has a worker ready for `expected` before there are any."""
         try:
+            if expected is not None:
+                with suppress(Exception):  # tried again for the first task, which tells it
+                    self._ready_worker(expected)
             while (task := self._pool.take(self._kind)) is not None:
                 if task.future.set_running_or_notify_cancel():
                     self._run(task)
+                else:
+                    self._pool.ended(well=True)
         finally:
             self._dismiss()
 
@@ -162,7 +193,7 @@ class _Seat:
             step = current
 
         try:
-            event = self._ready_worker(task).run(Request(task.job), remember)
+            event = self._ready_worker(task.job).run(Request(task.job), remember)
             error = None if event.failure is None else self._explain(task.job, step, event.failure)
         except WorkerLost as lost:
             self._dismiss()
@@ -171,18 +202,19 @@ class _Seat:
         except BaseException as broken:
             self._dismiss()
             event, error = Event("failed"), broken
+        self._pool.ended(well=error is None)
         if error is not None:
             task.future.set_exception(error)
         else:
             assert event.result is not None
             task.future.set_result(event.result)
 
-    def _ready_worker(self, task: _Task) -> WorkerProcess:
-        worker = self._worker
-        if worker is not None and (self._kind != task.kind or worker.jobs_run >= self._pool.jobs_per_worker):
+    def _ready_worker(self, job: Job) -> WorkerProcess:
+        worker, kind = self._worker, worker_kind(job)
+        if worker is not None and (self._kind != kind or worker.jobs_run >= self._pool.jobs_per_worker):
             self._dismiss()
         if self._worker is None:
-            self._worker, self._kind = WorkerProcess(task.job.settings), task.kind
+            self._worker, self._kind = WorkerProcess(job), kind
         if self._pool.cancelled:
             self._worker.kill()
         return self._worker

@@ -18,14 +18,15 @@ import time
 from collections.abc import Callable
 
 from precast.codec import from_json, to_json
+from precast.engines.registry import engine_name
 from precast.engines.triton.environment import worker_environment
 from precast.errors import ToolError
-from precast.job import CompileSettings
+from precast.job import Job
 from precast.worker.memory import resident_bytes
 from precast.worker.messages import Event, Request, Step
 
 POLL_SECONDS = 0.05
-START_SECONDS = 60.0  # until a new process answers; importing engines is part of its first job
+START_SECONDS = 60.0  # until a new process answers; what its engine's import still takes is part of its first job
 LAST_WORDS_BYTES = 8192
 
 
@@ -39,20 +40,24 @@ class WorkerLost(Exception):
 
 
 class WorkerProcess:
-    """One `python -m precast.worker`, alive from construction to `stop`."""
+    """One `python -m precast.worker`, alive from construction to `stop`.
 
-    def __init__(self, settings: CompileSettings) -> None:
+    It is started as the job `first` needs it, and imports that job's engine while it waits for a request.
+    """
+
+    def __init__(self, first: Job) -> None:
         self.jobs_run = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="precast-worker-")
         # Appending: after a cut, the worker goes on at the end. It lives as long as this object.
         self._output = tempfile.TemporaryFile(mode="a+b")  # noqa: SIM115
         theirs_in, ours_in = os.pipe()
         ours_out, theirs_out = os.pipe()
-        command = [sys.executable, "-m", "precast.worker", str(theirs_in), str(theirs_out), str(os.getpid())]
+        numbers = [str(each) for each in (theirs_in, theirs_out, os.getpid())]
+        command = [sys.executable, "-m", "precast.worker", *numbers, engine_name(first)]
         self._process = subprocess.Popen(
             command,
             cwd=self._scratch.name,
-            env=worker_environment(settings, os.environ, self._scratch.name),
+            env=worker_environment(first.settings, os.environ, self._scratch.name),
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=self._output,
