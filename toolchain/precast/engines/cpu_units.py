@@ -39,7 +39,7 @@ class CpuUnitEngine:
         """Digests input, passes, the engine's code and steps, and the libraries under it."""
         if stage == "ttir":
             return self._triton.stage_key(job, stage, source)
-        passes = self._triton.open_passes(job)
+        passes = self._triton.open(job)
         material = {
             "stage": stage,
             "level": job.unit.target.arch,
@@ -58,7 +58,7 @@ class CpuUnitEngine:
         level = job.unit.target.arch
         if stage == "obj":
             return StageOutput(cpu.emit_object(source.text, level, cpu.symbol_of(job.unit.slug)))
-        passes = self._triton.open_passes(job)
+        passes = self._triton.open(job)
         lower = self._explain(job, _lowering(stage, level))
         outcome = run_cpu_stage(stage, source.text, lower, passes.passes, passes.facts, announce)
         return StageOutput(

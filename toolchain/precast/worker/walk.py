@@ -53,10 +53,10 @@ def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitR
     announce(Step())
     source = engine.read_source(job)
     store, done = Store(job.store), list[_Done]()
-    output = source.output
+    output, digest = source.output, store.put(source.output.data)
     for stage in job.unit.stages:
-        done.append(_make_stage(job, engine, store, stage, output, announce))
-        output = done[-1].output
+        done.append(_make_stage(job, engine, store, Step(stage, "", digest, output.carry), output, announce))
+        output, digest = done[-1].output, done[-1].stage.digest
     reproducible = all(each.reproducible for each in done)
     facts = engine.read_facts(job, {each.stage.stage: each.output for each in done})
     check_launchable(job, facts)
@@ -86,14 +86,14 @@ def check_launchable(job: Job, facts: Facts) -> None:
 
 
 def _make_stage(
-    job: Job, engine: Engine, store: Store, stage: str, source: StageOutput, announce: Callable[[Step], None]
+    job: Job, engine: Engine, store: Store, step: Step, source: StageOutput, announce: Callable[[Step], None]
 ) -> _Done:
+    stage = step.stage
     key = engine.stage_key(job, stage, source)
     found = recall(store, key)
     if found is not None:
         record, output = found
         return _Done(StageFile(stage, record.digest, key, True), output, record.reproducible)
-    step = Step(stage, "", store.put(source.data), source.carry)
     announce(step)
     reproducible = True
     if engine.needs_fixed_addresses(job, stage, source):

@@ -1,8 +1,8 @@
 """The Triton engine: a GPU unit's stages, and the front end and ttir of CPU units.
 
-In: jobs and the text of one stage. Out: the text or image of the next. Every stage parses its input in a fresh
-context and prints its result, so that a text from the store is as good as one just made. What Triton's stages tell
-one another beside the text is carried as canonical JSON.
+In: jobs and the text of one stage. Out: the text or image of the next. Every stage parses its input and prints its
+result, so that a text from the store is as good as one just made; a job's stages share an MLIR context. What
+Triton's stages tell one another beside the text is carried as canonical JSON.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from precast.artifact import Facts
 from precast.engines import Announce, SourceText, StageFailure, StageOutput, input_stage
-from precast.engines.source_digest import digest_source
 from precast.engines.triton import v3_9
 from precast.engines.triton.assembler import find_error, parse_log
 from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.facts import read_facts
 from precast.engines.triton.frontend import emit_source, find_place
-from precast.engines.triton.load import KernelLoader
+from precast.engines.triton.load import KernelLoader, Loaded
 from precast.engines.triton.options import list_options, make_options
 from precast.engines.triton.python_steps import PassFailure
 from precast.engines.triton.session import PassSession, StageOutcome, UnitFacts, load_passes
@@ -45,13 +45,24 @@ CARRIED = (
 
 
 @dataclass(frozen=True)
-class JobPasses:
-    """A job's passes, ready to run: definitions, what they are told of the unit, and Triton's stages around them."""
+class OpenJob:
+    """What all stages of a job use, made once: options, an MLIR context, and the job's passes, ready to run with
+    what they are told of the unit and Triton's stages around them."""
 
     job: Job
+    backend: Any
+    options: Any
     passes: tuple[SelectedPass, ...]
     facts: UnitFacts
     session: PassSession
+
+    @cached_property
+    def context(self) -> Any:
+        """Made by the thread that first runs a stage: where memory lies may decide what a stage makes.
+
+        Native plugins, which bring dialects, are loaded by then: no context may be older than they.
+        """
+        return v3_9.make_context(self.backend)
 
 
 class TritonEngine:
@@ -65,18 +76,18 @@ class TritonEngine:
         self._identity = v3_9.tool_identity()
         self._assemblers: dict[str, str] = {}
         self._listings: dict[tuple[object, ...], str] = {}
-        self._passes: JobPasses | None = None
+        self._open: OpenJob | None = None
 
     def read_source(self, job: Job) -> SourceText:
         """Loads the kernel's module and runs the front end."""
-        self.open_passes(job)  # first: native plugins bring dialects, and no context may be older than they
+        opened = self.open(job)
         loaded = self._load(job)
-        made = emit_source(loaded.function, job, self._options(job), self._backend(job))
+        made = emit_source(loaded.function, job, opened.options, opened.backend, opened.context)
         return SourceText(StageOutput(made.text.encode()), loaded.files, made.warnings)
 
     def stage_key(self, job: Job, stage: str, source: StageOutput) -> str:
         """Digests all that decides a stage; no path, no time."""
-        options, backend = self._options(job), self._backend(job)
+        options, backend = self.open(job).options, self.open(job).backend
         material = {
             "stage": stage,
             "target": str(v3_9.compiler_target(job.unit.target)),
@@ -115,36 +126,37 @@ class TritonEngine:
         return affected and b"tt.warp_specialize" in source.data
 
     def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
-        return self.add_origin(job, read_facts(job.unit, self._options(job), stages))
+        return self.add_origin(job, read_facts(job.unit, self.open(job).options, stages))
 
     def add_origin(self, job: Job, facts: Facts) -> Facts:
         """Facts with what finds the unit again for a call of the function itself: its source, and every option."""
-        digest = digest_source(self._load(job).function).text
-        return replace(facts, source_digest=digest, options=list_options(job.unit, self._options(job)))
+        digest, options = self._load(job).source_digest, list_options(job.unit, self.open(job).options)
+        return replace(facts, source_digest=digest, options=options)
 
-    def open_passes(self, job: Job) -> JobPasses:
-        """The job's passes, loaded once, with the session that runs Triton's stages around them."""
-        if self._passes is None or self._passes.job is not job:
+    def open(self, job: Job) -> OpenJob:
+        """What the job's stages share; that of the job before is dropped."""
+        if self._open is None or self._open.job is not job:
+            backend, options = self._backend(job), make_options(job.unit, self._backend(job))
             project, unit = Path(job.project), job.unit
             passes = load_passes(job.passes, project)
             constants = {each.name: each.value for each in unit.arguments if each.type == "constexpr" or each.constant}
             arguments = tuple(each.name for each in unit.arguments if each.name not in constants)
             facts = UnitFacts(str(unit), unit.kernel, unit.target, project, constants, arguments)
             language = v3_9.language(gluon=unit.source.gluon)
-            session = PassSession(self._backend(job), self._options(job), language, passes, facts)
-            self._passes = JobPasses(job, passes, facts, session)
-        return self._passes
+            session = PassSession(backend, options, language, passes, facts)
+            self._open = OpenJob(job, backend, options, passes, facts, session)
+        return self._open
 
     def _pass_material(self, job: Job, stage: str, options: Any) -> str:
         """What a key holds of passes: the effective pipeline and outside code. Listed once for units without any."""
         if job.passes:
-            return self.open_passes(job).session.key_material(stage)
+            return self.open(job).session.key_material(stage)
         kind = (v3_9.compiler_target(job.unit.target), options.hash(), job.unit.source.gluon, stage)
         if kind not in self._listings:
-            self._listings[kind] = self.open_passes(job).session.key_material(stage)
+            self._listings[kind] = self.open(job).session.key_material(stage)
         return self._listings[kind]
 
-    def _load(self, job: Job) -> Any:
+    def _load(self, job: Job) -> Loaded:
         return self._loader.load(job.unit.source, Path(job.project), [Path(each) for each in job.python_path])
 
     def _backend(self, job: Job) -> Any:
@@ -152,9 +164,6 @@ class TritonEngine:
         if target not in self._backends:
             self._backends[target] = v3_9.make_backend(target)
         return self._backends[target]
-
-    def _options(self, job: Job) -> Any:
-        return make_options(job.unit, self._backend(job))
 
     def _assembler_digest(self, job: Job) -> str:
         path = v3_9.assembler_path(job.unit.target)
@@ -164,12 +173,12 @@ class TritonEngine:
         return self._assemblers.get(path, "")
 
     def _run(self, job: Job, stage: str, source: StageOutput, announce: Announce, *, locations: bool) -> StageOutput:
-        backend, options = self._backend(job), self._options(job)
+        opened = self.open(job)
+        backend, options, session = opened.backend, opened.options, opened.session if job.passes else None
         gluon = job.unit.source.gluon
         metadata = {**vars(options), **json.loads(source.carry)}
-        session = self.open_passes(job).session if job.passes else None
         previous = input_stage(job.unit, stage)
-        value = v3_9.parse_module(source.text, previous, backend) if previous in MODULE_STAGES else source.text
+        value = v3_9.parse_module(source.text, previous, opened.context) if previous in MODULE_STAGES else source.text
         log = io.StringIO()
         with contextlib.redirect_stdout(log):
             if session is None:
@@ -215,7 +224,8 @@ class TritonEngine:
 
     def run_located(self, job: Job, stages: Sequence[str]) -> StageOutput:
         """What the front end and `stages` make, in text that says where on this machine everything comes from."""
-        made = emit_source(self._load(job).function, job, self._options(job), self._backend(job), located=True)
+        function, opened = self._load(job).function, self.open(job)
+        made = emit_source(function, job, opened.options, opened.backend, opened.context, located=True)
         output = StageOutput(made.text.encode())
         with v3_9.line_info():
             for stage in stages:

@@ -34,8 +34,10 @@ class FrontEndText:
     warnings: tuple[str, ...]
 
 
-def emit_source(function: Any, job: Job, options: Any, backend: Any, *, located: bool = False) -> FrontEndText:
-    """Runs Triton's front end on a unit; `StageFailure` at the user's line when it refuses.
+def emit_source(
+    function: Any, job: Job, options: Any, backend: Any, context: Any, *, located: bool = False
+) -> FrontEndText:
+    """Runs Triton's front end on a unit, in an MLIR context; `StageFailure` at the user's line when it refuses.
 
     The text has portable locations where the project wants line information, else none. With `located` it says where
     on this machine each operation comes from: for diagnostics of later stages.
@@ -48,7 +50,7 @@ def emit_source(function: Any, job: Job, options: Any, backend: Any, *, located:
     with warnings.catch_warnings(record=True) as caught, capture_errors() as errors, v3_9.line_info():
         warnings.simplefilter("always")
         try:
-            module = v3_9.emit_module(source, target, options, backend)
+            module = v3_9.emit_module(source, target, options, backend, context)
         except Exception as error:
             raise explain(error, errors.read(), function, project) from error
     text = v3_9.print_module(module, locations=located or job.settings.line_info)

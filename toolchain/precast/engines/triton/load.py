@@ -15,10 +15,12 @@ import traceback
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from precast.engines import StageFailure
+from precast.engines.source_digest import digest_source
 from precast.engines.triton import v3_9
 from precast.engines.triton.imports import ImportSession, SourceLoader
 from precast.engines.triton.stubs import Standin
@@ -33,6 +35,11 @@ class Loaded:
     function: Any
     files: tuple[str, ...]  # project-relative, sorted
     states: tuple[tuple[str, int, int], ...]
+
+    @cached_property
+    def source_digest(self) -> str:
+        """The digest by which a release finds a unit again for a call of the function itself."""
+        return digest_source(self.function).text
 
     @property
     def is_current(self) -> bool:

@@ -133,10 +133,9 @@ def make_context(backend: Any) -> Any:
     return context
 
 
-def emit_module(source: Any, target: Target, options: Any, backend: Any) -> Any:
-    """Runs the front end on a source object; the module owns its context."""
+def emit_module(source: Any, target: Target, options: Any, backend: Any, context: Any) -> Any:
+    """Runs the front end on a source object; the module keeps its context alive."""
     implementation = backend.get_codegen_implementation(options)
-    context = make_context(backend)
     return source.make_ir(make_gpu_target(target), options, implementation, backend.get_module_map(), context)
 
 
@@ -145,8 +144,8 @@ def print_module(module: Any, *, locations: bool) -> str:
     return str(module.str() if locations else module.str_nodebug())
 
 
-def parse_module(text: str, stage: str, backend: Any) -> Any:
-    """Text of ttir, glir or ttgir to a module in a fresh context.
+def parse_module(text: str, stage: str, context: Any) -> Any:
+    """Text of ttir, glir or ttgir to a module in `context`.
 
     libtriton reads files only, and operations without a location get the file's name as theirs: so the name is
     relative, the same on every machine. The working directory of a worker is private to it.
@@ -154,7 +153,6 @@ def parse_module(text: str, stage: str, backend: Any) -> Any:
     path = Path(f"input.{stage}")
     path.write_text(text)
     try:
-        context = make_context(backend)
         module = ir.parse_mlir_module(str(path), context)
         module.context = context
         return module
