@@ -23,6 +23,7 @@ CASES = sorted(path.parent.name for path in HERE.glob("*/case.toml"))
 
 def run_case(folder: Path, case: dict) -> subprocess.CompletedProcess[str]:
     for name, text in case.get("files", {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     keep = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
     environment = {**keep, "NO_COLOR": "1", "COLUMNS": "120", **case.get("environment", {})}
