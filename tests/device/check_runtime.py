@@ -6,6 +6,7 @@ function; its result is `ok`, why it does not apply here, or what went wrong.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import subprocess
 import sys
@@ -185,7 +186,41 @@ def check_second_device(kernels: Any, kit: Path) -> str | None:
     x, out = torch.rand(4, 1000, device="cuda:1"), torch.rand(4, 1000, device="cuda:0")
     message = refusal(kernels, lambda: kernels.softmax(out, x, 1000, 4, 1000, BLOCK=1024), ValueError)
     assert message == "argument `x` of `softmax` is on cuda:1, and `out` is on cuda:0", message
+    launch_in_a_new_thread(kernels, "cuda:1")
     return None
+
+
+def check_a_thread_without_a_context(kernels: Any, kit: Path) -> None:
+    launch_in_a_new_thread(kernels, "cuda:0")
+
+
+def launch_in_a_new_thread(kernels: Any, device: str) -> None:
+    """The launch finds the tensors' device and leaves the thread without one, as it was."""
+    x = torch.rand(4, 1000, device=device)
+    out = torch.empty_like(x)
+    torch.cuda.synchronize(device)
+    contexts = in_a_new_thread(lambda: kernels.softmax(out, x, 1000, 4, 1000, BLOCK=1024))
+    assert contexts == [None, None], contexts
+    torch.cuda.synchronize(device)
+    torch.testing.assert_close(out, torch.softmax(x, 1), rtol=1e-5, atol=1e-7)
+
+
+def in_a_new_thread(call: Callable[[], object]) -> list[int | None]:
+    """The thread's current context before and, where the call raised nothing, after it."""
+    driver, seen = ctypes.CDLL("libcuda.so.1"), []
+
+    def work() -> None:
+        context = ctypes.c_void_p()
+        driver.cuCtxGetCurrent(ctypes.byref(context))
+        seen.append(context.value)
+        call()
+        driver.cuCtxGetCurrent(ctypes.byref(context))
+        seen.append(context.value)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    return seen
 
 
 def refusal(kernels: Any, call: Callable[[], object], kind: type[Exception] | None = None) -> str:
