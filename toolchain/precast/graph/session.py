@@ -33,7 +33,7 @@ from precast.graph.steps import (
 )
 from precast.graph.toolchain import digest_toolchain
 from precast.job import Job
-from precast.passes.registry import Origin, find_origins, read_probe
+from precast.passes.registry import list_probes
 from precast.plan import Plan, plan_project
 from precast.project import Project
 from precast.release.folder import POINTER, read_pointer
@@ -110,7 +110,8 @@ class Session:
     def steps(self) -> Steps:
         """The steps of the plan. Planning has made the probes that were not fresh, so these are recorded here."""
         units = self.plan.units
-        probes = [(origin, self._files_of(origin)) for origin in find_origins(self.folder)]
+        seen = list_probes(self.folder, self.folder / BUILD)
+        probes = [(origin, tuple(file.path for file in probe.files)) for origin, probe in seen]
         toolchain = digest_toolchain(self.index.digest)
         try:
             steps = plan_steps(self.project.name, self.project.version, units, probes, toolchain, self.plan.failed)
@@ -121,9 +122,6 @@ class Session:
             if not self.is_fresh(probe):
                 self.record(probe, {}, probe.outputs)
         return steps
-
-    def _files_of(self, origin: Origin) -> tuple[str, ...]:
-        return tuple(seen.path for seen in read_probe(origin, self.folder, self.folder / BUILD).files)
 
     def build_script_moved(self) -> bool:
         """Whether the SConstruct, or what it builds for plugins, is not as it was: then SCons must look first."""

@@ -69,14 +69,23 @@ def find_origins(project: Path) -> tuple[Origin, ...]:
     return tuple(origins)
 
 
-def read_probes(project: Path, build: Path) -> tuple[Probe, ...]:
+def list_probes(project: Path, build: Path) -> tuple[tuple[Origin, Probe], ...]:
     """The probe of every plugin module of the project, from `build`/plugins where nothing that it saw has changed.
 
-    Others are made by child processes. `PluginError` when two plugins share a name, or a module has a fault.
+    Others are made by child processes, as many at once as there are cores.
     """
     origins = find_origins(project)
     with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        probes = tuple(pool.map(lambda origin: read_probe(origin, project, build), origins))
+        probes = pool.map(lambda origin: read_probe(origin, project, build), origins)
+        return tuple(zip(origins, probes, strict=True))
+
+
+def read_probes(project: Path, build: Path) -> tuple[Probe, ...]:
+    """The probes of a project whose plugins are all good.
+
+    `PluginError` when two plugins share a name, or a module has a fault.
+    """
+    probes = tuple(probe for _, probe in list_probes(project, build))
     problems = Problems()
     problems.add(probe_errors(probes, project))
     problems.raise_any()
