@@ -310,9 +310,10 @@ static void no_key(void) {
 
 /* A release is the folder that was opened, wherever the process and the link go. */
 static void opened_by_another_name(void) {
-    char place[] = "/tmp/precast-open-XXXXXX", link[64];
+    char place[4096], link[4096 + 16];
     const char *name = strrchr(folder, '/');
     small *linked;
+    snprintf(place, sizeof place, "%s-links-XXXXXX", folder); /* beside the release, in the test's own folder */
     CHECK(mkdtemp(place) && name);
     snprintf(link, sizeof link, "%s/current", place);
     CHECK(!symlink(folder, link));

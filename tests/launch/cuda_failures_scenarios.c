@@ -82,12 +82,6 @@ static void lost_context(void) {
     CHECK(fake_count("cuModuleUnload") == 1); /* the lost context's module went with it */
 }
 
-static void read_nothing(void *context, const char *unit, const char *pass_name, const void *data, size_t each,
-                         int64_t programs) {
-    (void)context, (void)unit, (void)pass_name, (void)data, (void)each, (void)programs;
-    CHECK(0);
-}
-
 static void out_of_memory(void) {
     open_release();
     fake_fail("cuModuleLoadData", 2, 0);

@@ -94,15 +94,7 @@ static void allocator(void) {
           "global scratch needs alignment 512: set an allocator");
 }
 
-/* What one allocator gave goes back to it, whichever is set meanwhile. */
-static void allocator_changed_by_itself(void) {
-    notes kept = {0, 0, 0, 0};
-    precast_allocator mine = {give_and_go, take, &kept};
-    open_release();
-    OK(small_set_allocator(k, &mine));
-    OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
-    CHECK(kept.gave == 1 && kept.took == 1 && fake_count("cuMemFreeAsync") == 0);
-}
+static void allocator_changed_by_itself(void) { check_allocator_that_changes_itself("cuMemFreeAsync"); }
 
 static int64_t read_programs;
 

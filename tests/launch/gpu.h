@@ -67,6 +67,13 @@ static inline int count_loaded(const char *target) {
     return loaded;
 }
 
+/* For launches whose buffers must not come back. */
+static inline void read_nothing(void *context, const char *unit, const char *pass_name, const void *data, size_t each,
+                                int64_t programs) {
+    (void)context, (void)unit, (void)pass_name, (void)data, (void)each, (void)programs;
+    CHECK(0);
+}
+
 /* An allocator that notes what it was asked for. */
 typedef struct notes { size_t bytes, alignment; int gave, took; } notes;
 
@@ -92,6 +99,16 @@ static inline void *refuse(void *context, size_t bytes, size_t alignment, precas
 static inline void *give_and_go(void *context, size_t bytes, size_t alignment, precast_stream on, int device) {
     OK(small_set_allocator(k, NULL));
     return give(context, bytes, alignment, on, device);
+}
+
+/* What one allocator gave goes back to it, whichever is set meanwhile: the driver's own `free` has no part in it. */
+static inline void check_allocator_that_changes_itself(const char *free) {
+    notes kept = {0, 0, 0, 0};
+    precast_allocator mine = {give_and_go, take, &kept};
+    open_release();
+    OK(small_set_allocator(k, &mine));
+    OK(small_features(k, stream, FEATURE(SCRATCH), NULL, 3));
+    CHECK(kept.gave == 1 && kept.took == 1 && fake_count(free) == 0);
 }
 
 /* Two allocators, each of which knows its own memory. */

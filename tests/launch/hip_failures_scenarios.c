@@ -60,12 +60,6 @@ static void failing_unload(void) {
     OK(scale());
 }
 
-static void read_nothing(void *context, const char *unit, const char *pass_name, const void *data, size_t each,
-                         int64_t programs) {
-    (void)context, (void)unit, (void)pass_name, (void)data, (void)each, (void)programs;
-    CHECK(0);
-}
-
 static void out_of_memory(void) {
     open_release();
     fake_fail("hipModuleLoadData", 2, 0);

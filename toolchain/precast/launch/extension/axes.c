@@ -24,49 +24,20 @@ static int64_t read_word(const precast_index *index, const precast_axis_record *
     return payload;
 }
 
-static PyObject *list_values(const precast_index *index, const precast_axis_record *axis) {
-    PyObject *list = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
-    for (uint32_t i = 0; list && i < axis->values.count; i++) {
-        PyObject *word = PyUnicode_FromString(precast_text(index, index->values[axis->values.first + i].text));
-        if (word)
-            PyList_Append(list, word);
-        Py_XDECREF(word);
-    }
-    if (list && comma)
-        text = PyUnicode_Join(comma, list);
-    Py_XDECREF(comma);
-    Py_XDECREF(list);
-    return text;
-}
-
-/* As the runtime refuses a value that it can name. */
-static int no_such_value(const kernel_object *kernel, const precast_axis_record *axis, PyObject *value) {
-    const precast_index *index = precast_index_of(kernel->owner->release);
-    PyErr_Clear();
-    PyObject *values = list_values(index, axis);
-    PyObject *text = values ? PyUnicode_FromFormat("`%U` has no variant with %s=%R; there are %U", kernel->name,
-                                                   precast_text(index, axis->name), value, values) : NULL;
-    const char *sentence = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    if (sentence)
-        raise_status(kernel->owner->state, precast_fail(PRECAST_NO_UNIT, "%s", sentence));
-    Py_XDECREF(values);
-    Py_XDECREF(text);
-    return -1;
-}
-
 int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {
     const precast_index *index = precast_index_of(kernel->owner->release);
     const precast_axis_record *axis = &index->axes[index->kernels[kernel->number].axes.first + number];
     int64_t payload = 0;
+    uint32_t kind = kernel->axes[number].kind;
     int known = 1, overflow = 0;
-    if (kernel->axes[number].kind == PRECAST_AXIS_INT && Py_TYPE(value) == &PyLong_Type) {
+    if (kind == PRECAST_AXIS_INT && Py_TYPE(value) == &PyLong_Type) {
         payload = PyLong_AsLongLongAndOverflow(value, &overflow);
         known = !overflow;
-    } else if (axis->kind == PRECAST_AXIS_DTYPE)
+    } else if (kind == PRECAST_AXIS_DTYPE)
         known = (payload = known_dtype(kernel->owner->state, value)) != 0;
-    else if (axis->kind == PRECAST_AXIS_WORD)
+    else if (kind == PRECAST_AXIS_WORD)
         known = (payload = read_word(index, axis, value)) != 0;
-    else if (axis->kind == PRECAST_AXIS_FLOAT)
+    else if (kind == PRECAST_AXIS_FLOAT)
         payload = precast_axis_float(PyFloat_AsDouble(value));
     else
         payload = PyLong_Check(value) || PyIndex_Check(value) ? PyLong_AsLongLong(value) : (known = 0);

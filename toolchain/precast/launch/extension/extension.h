@@ -196,6 +196,7 @@ int wrong_count(const kernel_object *kernel, Py_ssize_t count);
 int lacks_arguments(const kernel_object *kernel, PyObject *const *arguments);
 int unknown_name(const kernel_object *kernel, PyObject *name);
 int wrong_grid(const kernel_object *kernel, PyObject *grid);
+int no_such_value(const kernel_object *kernel, const precast_axis_record *axis, PyObject *value);
 
 /* axes.c */
 int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);

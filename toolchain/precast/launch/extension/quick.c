@@ -5,7 +5,6 @@
 #include "slots.h"
 
 quick_argument choose_quick(uint32_t slot, unsigned type) {
-    static const uint8_t bits[] = {1, 8, 16, 32, 64};
     quick_argument quick = {(uint16_t)slot, QUICK_NONE, 0};
     if (type & PRECAST_POINTER) {
         quick.kind = QUICK_POINTER;
@@ -13,7 +12,7 @@ quick_argument choose_quick(uint32_t slot, unsigned type) {
         quick.kind = type == PRECAST_FP32 ? QUICK_FP32 : QUICK_FP64;
     } else if (type >= PRECAST_I1 && type <= PRECAST_U64) {
         quick.kind = precast_is_signed(type) ? QUICK_SIGNED : QUICK_UNSIGNED;
-        quick.unused_bits = (uint8_t)(64 - bits[(type - 1) % 5]);
+        quick.unused_bits = (uint8_t)(64 - precast_integer_bits(type));
         if (quick.kind == QUICK_UNSIGNED && !quick.unused_bits)
             quick.unused_bits = 1; /* what needs 64 bits goes the general way */
     }

@@ -45,18 +45,48 @@ int does_not_fit(const kernel_object *kernel, const precast_slot_record *slot, P
     return -1;
 }
 
-/* The names of the arguments that are not among `present`, or of all, or of the axes. */
-static PyObject *list_names(const kernel_object *kernel, int axes, PyObject *const *present) {
-    uint32_t count = axes ? kernel->axis_count : kernel->argument_count;
-    PyObject *list = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
-    for (uint32_t i = 0; list && i < count; i++)
-        if (!present || !present[i])
-            PyList_Append(list, axes ? kernel->axes[i].name : kernel->arguments[i].name);
-    if (list && comma)
-        text = count ? PyUnicode_Join(comma, list) : PyUnicode_FromString("none");
+/* The words of a list, which is taken, with commas between them; NULL with an error set. */
+static PyObject *join(PyObject *list) {
+    PyObject *comma = PyUnicode_FromString(", "), *text = list && comma ? PyUnicode_Join(comma, list) : NULL;
     Py_XDECREF(comma);
     Py_XDECREF(list);
     return text;
+}
+
+/* The names of the arguments that are not among `present`, or of all, or of the axes. */
+static PyObject *list_names(const kernel_object *kernel, int axes, PyObject *const *present) {
+    uint32_t count = axes ? kernel->axis_count : kernel->argument_count;
+    PyObject *list = count ? PyList_New(0) : NULL;
+    for (uint32_t i = 0; list && i < count; i++)
+        if (!present || !present[i])
+            PyList_Append(list, axes ? kernel->axes[i].name : kernel->arguments[i].name);
+    return count ? join(list) : PyUnicode_FromString("none");
+}
+
+static PyObject *list_values(const precast_index *index, const precast_axis_record *axis) {
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list && i < axis->values.count; i++) {
+        PyObject *word = PyUnicode_FromString(precast_text(index, index->values[axis->values.first + i].text));
+        if (word)
+            PyList_Append(list, word);
+        Py_XDECREF(word);
+    }
+    return join(list);
+}
+
+/* As the runtime refuses a value that it can name. */
+int no_such_value(const kernel_object *kernel, const precast_axis_record *axis, PyObject *value) {
+    const precast_index *index = precast_index_of(kernel->owner->release);
+    PyErr_Clear();
+    PyObject *values = list_values(index, axis);
+    PyObject *text = values ? PyUnicode_FromFormat("`%U` has no variant with %s=%R; there are %U", kernel->name,
+                                                   precast_text(index, axis->name), value, values) : NULL;
+    const char *sentence = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    if (sentence)
+        raise_status(kernel->owner->state, precast_fail(PRECAST_NO_UNIT, "%s", sentence));
+    Py_XDECREF(values);
+    Py_XDECREF(text);
+    return -1;
 }
 
 int wrong_count(const kernel_object *kernel, Py_ssize_t count) {

@@ -114,10 +114,6 @@ static precast_status read_buffers(const allocations *held, const precast_unit_r
     return PRECAST_OK;
 }
 
-static int exceeds(const int64_t limits[3], uint32_t ctas, const int64_t grid[3]) {
-    return grid[0] * ctas > limits[0] || grid[1] > limits[1] || grid[2] > limits[2];
-}
-
 static precast_status explain_grid(const precast_device *device, const precast_unit_record *unit, const char *text,
                                    const int64_t grid[3]) {
     static const char names[] = "xyz";
@@ -160,7 +156,7 @@ static __attribute__((noinline)) precast_status launch_with_memory(precast_relea
 precast_status precast_launch_gpu(precast_release *release, precast_device *device, uint32_t unit,
                                   const precast_ready *ready, const precast_call *call, const int64_t grid[3]) {
     void *places[PRECAST_MAXIMUM_PARAMETERS];
-    if (exceeds(device->facts.grid_limits, ready->shape.ctas, grid))
+    if (precast_exceeds(device, ready->shape.ctas, grid))
         return explain_grid(device, &release->index.units[unit],
                             precast_text(&release->index, release->index.units[unit].text), grid);
     if (!ready->plain)

@@ -125,10 +125,6 @@ static inline CLOSE precast_status launch_straight(const precast_release *releas
     return __builtin_expect(code, 0) ? explain_launch(release, shortcut, code) : PRECAST_OK;
 }
 
-static int is_within(const int64_t limits[3], const int64_t grid[3]) {
-    return grid[0] <= limits[0] && grid[1] <= limits[1] && grid[2] <= limits[2];
-}
-
 static precast_status launch_unit(precast_release *release, precast_device *device, uint32_t unit,
                                   const precast_ready *ready, const precast_call *call) {
     int64_t grid[3];
@@ -140,7 +136,7 @@ static precast_status launch_unit(precast_release *release, precast_device *devi
     if (ready->shortcut.direct.start) {
         if (atomic_load_explicit(&release->usual[call->kernel], memory_order_relaxed) != ready)
             atomic_store_explicit(&release->usual[call->kernel], ready, memory_order_release);
-        if (is_within(device->facts.grid_limits, grid))
+        if (!precast_exceeds(device, 1, grid)) /* else it is explained below */
             return launch_straight(release, ready, call->stream, call->slots, (uint32_t)grid[0], (uint32_t)grid[1],
                                    (uint32_t)grid[2]);
     }

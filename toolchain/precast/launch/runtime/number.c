@@ -77,13 +77,13 @@ int precast_is_signed(unsigned type) {
     return type >= PRECAST_I8 && type <= PRECAST_I64;
 }
 
-static int bits_of(unsigned type) {
+int precast_integer_bits(unsigned type) {
     static const int bits[] = {1, 8, 16, 32, 64};
     return bits[(type - 1) % 5];
 }
 
 int precast_integer_fits(uint64_t slot, unsigned from, unsigned to) {
-    int bits = bits_of(to);
+    int bits = precast_integer_bits(to);
     if (!precast_is_signed(to))
         return !(precast_is_signed(from) && (int64_t)slot < 0) && (bits == 64 || slot >> bits == 0);
     if (!precast_is_signed(from) && slot > INT64_MAX)

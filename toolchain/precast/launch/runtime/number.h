@@ -10,6 +10,9 @@ uint64_t precast_float_bits(double value, unsigned type);
 /* Whether `slot`, an integer extended from `from`, is a value of the integer type `to`. */
 int precast_integer_fits(uint64_t slot, unsigned from, unsigned to);
 
+/* Of an integer type. */
+int precast_integer_bits(unsigned type);
+
 int precast_is_float(unsigned type);
 int precast_is_signed(unsigned type);
 

@@ -178,6 +178,12 @@ static inline void precast_point(const precast_ready *ready, const uint64_t *slo
         places[i] = ready->slots[i] == PRECAST_HIDDEN ? &nothing : (void *)&slots[ready->slots[i]];
 }
 
+/* Whether the device does not take a grid of programs of `ctas` blocks each. */
+static inline int precast_exceeds(const precast_device *device, uint32_t ctas, const int64_t grid[3]) {
+    const int64_t *limits = device->facts.grid_limits;
+    return grid[0] * ctas > limits[0] || grid[1] > limits[1] || grid[2] > limits[2];
+}
+
 /* shortcut.c */
 enum { PRECAST_MOST_QUESTIONS = 32, PRECAST_MOST_DIRECT_BYTES = 1024, PRECAST_MOST_HIDDEN_BYTES = 16 };
 /* The bytes that `precast_make_shortcut` fills after a unit's block. */
