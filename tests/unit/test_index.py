@@ -1,6 +1,7 @@
 """The index: fresh only when key, inputs and outputs are as they were, whatever a file's times say."""
 
 import os
+import random
 import sqlite3
 import time
 
@@ -20,11 +21,10 @@ def make(tmp_path, name, text="text"):
     return name
 
 
-def settle(tmp_path, name):
-    """Gives a file times that are old enough to be trusted."""
-    past = time.time_ns() - 10**9
-    os.utime(tmp_path / name, ns=(past, past))
-    time.sleep(0.06)
+def settle(monkeypatch):
+    """Lets so much time go by that the times of files can be trusted."""
+    now = time.time_ns
+    monkeypatch.setattr(time, "time_ns", lambda: now() + 10**10)
 
 
 def test_recorded_step_is_fresh_after_reopening(tmp_path, open_index):
@@ -39,9 +39,9 @@ def test_recorded_step_is_fresh_after_reopening(tmp_path, open_index):
 
 
 @pytest.mark.parametrize("name", ["output", "source"])
-def test_edit_of_same_size_and_mtime_is_noticed(tmp_path, open_index, name):
+def test_edit_of_same_size_and_mtime_is_noticed(tmp_path, open_index, monkeypatch, name):
     output, source = make(tmp_path, "output"), make(tmp_path, "source")
-    settle(tmp_path, name)
+    settle(monkeypatch)
     index = open_index()
     index.record("unit:a", "k", index.digests([source]), [output])
     status = os.stat(tmp_path / name)
@@ -95,6 +95,90 @@ def test_forgotten_steps_are_gone_after_reopening(tmp_path, open_index):
     (tmp_path / output).unlink()
     index.forget_absent_files()
     assert open_index().steps == ()
+
+
+def test_file_just_written_is_not_trusted(tmp_path, open_index, monkeypatch):
+    """Its times may stay the same when it is written again: here they do, always."""
+    output = make(tmp_path, "output")
+    times = {"st_mtime_ns": time.time_ns(), "st_ctime_ns": time.time_ns()}
+    for name in ("lstat", "fstat"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *words, real=real: os.stat_result(real(*words), times))
+    index = open_index()
+    index.record("unit:a", "k", {}, [output])
+    make(tmp_path, "output", "tex!")
+    assert not index.is_fresh("unit:a", "k")
+    index.close()
+    assert not open_index().is_fresh("unit:a", "k")
+
+
+def test_file_that_settled_is_not_read_again(tmp_path, open_index, monkeypatch):
+    output = make(tmp_path, "output")
+    settle(monkeypatch)
+    index = open_index()
+    index.record("unit:a", "k", {}, [output])
+    index.close()
+    (tmp_path / output).chmod(0o644)
+    opened = []
+    real = open
+    monkeypatch.setattr("builtins.open", lambda *words, **more: opened.append(words) or real(*words, **more))
+    again = open_index()
+    assert again.is_fresh("unit:a", "k") and len(opened) == 1  # the mode moved the ctime: looked at once more
+    assert again.is_fresh("unit:a", "k") and len(opened) == 1
+
+
+ROWS = {
+    "key": "UPDATE steps SET key = 'k2'",
+    "output": "UPDATE steps SET outputs = replace(outputs, 'a', 'b')",
+    "input": "UPDATE steps SET inputs = '{}'",
+    "note": "UPDATE steps SET note = 'other'",
+    "kind": "UPDATE steps SET outputs = 5",
+    "nothing": "UPDATE steps SET inputs = NULL",
+}
+
+
+@pytest.mark.parametrize("change", ROWS.values(), ids=ROWS)
+def test_row_with_a_changed_word_is_as_if_it_had_never_been(tmp_path, open_index, change):
+    index = open_index()
+    make(tmp_path, "source")
+    index.record("unit:a", "k1", index.digests(["source"]), [make(tmp_path, "aaa")], "note")
+    index.close()
+    with sqlite3.connect(tmp_path / "build" / "index.sqlite") as connection:
+        connection.execute(change)
+    again = open_index()
+    assert again.steps == () and not again.is_fresh("unit:a", "k1") and not again.is_fresh("unit:a", "k2")
+
+
+def test_wrong_digest_of_a_file_is_not_believed(tmp_path, open_index, monkeypatch):
+    output = make(tmp_path, "output")
+    settle(monkeypatch)
+    index = open_index()
+    right = index.digest(output)
+    index.close()
+    with sqlite3.connect(tmp_path / "build" / "index.sqlite") as connection:
+        assert connection.execute("UPDATE files SET digest = replace(digest, substr(digest, 1, 4), 'beef')").rowcount == 1
+    assert open_index().digest(output) == right
+
+
+def test_any_flipped_byte_costs_time_alone(tmp_path, open_index):
+    """Whatever byte is wrong, what the index still says is true, and it can be written to."""
+    outputs = [make(tmp_path, f"output{number}") for number in range(8)]
+    index = open_index()
+    for number, output in enumerate(outputs):
+        index.record(f"unit:{number}", f"key{number}", index.digests(outputs[:number]), [output])
+    kept = {name: index.step(name) for name in index.steps}
+    index.close()
+    place = tmp_path / "build" / "index.sqlite"
+    whole = place.read_bytes()
+    used = [number for number, byte in enumerate(whole) if byte]
+    print("seed 7,", len(used), "bytes in use")
+    for number in random.Random(7).sample(used, 150):
+        place.write_bytes(whole[:number] + bytes([whole[number] ^ 0x11]) + whole[number + 1 :])
+        again = open_index()
+        assert all(again.step(name) == kept.get(name) for name in again.steps)
+        again.record("unit:new", "key", {}, outputs)
+        again.close()
+        assert "unit:new" in open_index().steps
 
 
 @pytest.mark.parametrize("content", [b"not a database at all, but long enough to look at", b""])

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from precast.errors import ToolError
-from precast.store import Store, digest_bytes, link_file, write_file
+from precast.store import Store, digest_bytes, link_file, sync_tree, write_file
 
 
 @pytest.fixture
@@ -61,6 +61,42 @@ def test_damaged_record_is_removed_and_absent(store, offset):
     damage(store.record_path(key), offset)
     assert store.get_record(key) is None
     assert not store.record_path(key).exists()
+
+
+def test_record_in_the_place_of_another_is_absent(store):
+    one, other = digest_bytes(b"one"), digest_bytes(b"other")
+    store.put_record(one, b"value")
+    store.record_path(other).parent.mkdir(parents=True)
+    store.record_path(one).rename(store.record_path(other))
+    assert store.get_record(other) is None
+
+
+def test_device_that_fails_is_told(store, monkeypatch):
+    digest = store.put(b"image")
+
+    def fail(*_):
+        raise OSError(5, os.strerror(5))
+
+    monkeypatch.setattr("pathlib.Path.read_bytes", fail)
+    with pytest.raises(ToolError) as caught:
+        store.get(digest)
+    assert str(caught.value) == f"cannot read {store.object_path(digest)}: input/output error"
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(ToolError) as caught:
+        write_file(store.root / "file", b"")
+    assert str(caught.value) == f"cannot write {store.root / 'file'}: input/output error"
+
+
+def test_durable_file_is_on_the_disk_before_its_name_is(tmp_path, monkeypatch):
+    done = []
+    for name in ("fsync", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *words, name=name, real=real: done.append(name) or real(*words))
+    write_file(tmp_path / "a", b"image", durable=True)
+    assert done == ["fsync", "replace", "fsync"]
+    done.clear()
+    sync_tree(tmp_path)
+    assert done == ["fsync", "fsync"]
 
 
 def test_link_places_bytes_and_replaces_what_was_there(store, tmp_path):

@@ -18,14 +18,21 @@ _converter = make_converter(forbid_extra_keys=True)
 configure_union_passthrough(str | bool | int | float | None, _converter)
 
 
+class CodecError(ValueError):
+    """A text is no JSON, or describes no value of the kind that was asked for."""
+
+
 def to_data(value: object) -> Any:
     """The JSON-able form of a dataclass value."""
     return _converter.unstructure(value)
 
 
 def from_data(data: object, kind: type[Value]) -> Value:
-    """The value of `kind` that `data` describes; raises `cattrs.BaseValidationError` when it does not."""
-    return _converter.structure(data, kind)
+    """The value of `kind` that `data` describes; `CodecError` when it describes none."""
+    try:
+        return _converter.structure(data, kind)
+    except Exception as error:  # cattrs' own, and whatever its hooks meet in data of another shape
+        raise CodecError(f"not what a {kind.__name__} is: {error}") from error
 
 
 def to_json(value: object, *, indent: int | None = None) -> str:
@@ -35,5 +42,9 @@ def to_json(value: object, *, indent: int | None = None) -> str:
 
 
 def from_json(text: str | bytes, kind: type[Value]) -> Value:
-    """Inverse of `to_json`."""
-    return from_data(json.loads(text), kind)
+    """Inverse of `to_json`; `CodecError` for any other text."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:  # bytes that are no UTF-8 are a `ValueError` too
+        raise CodecError(f"not JSON: {error}") from error
+    return from_data(data, kind)

@@ -1,24 +1,31 @@
 """Content digests of files, remembered by what the file system says of them.
 
-In: paths. Out: sha256 hex, and records that were made from a content and are kept under its digest. What is
-remembered lives in one JSON file of the build folder; losing it costs time and nothing else.
+In: paths. Out: sha256 hex, and records that were made from a content and are kept under its digest. `look_at` is the
+one rule by which a file is taken for what it was; the memory of a plan is here, that of a build in its index. What is
+remembered lives in one JSON file of the build folder, under a digest of its own; losing it costs time and nothing
+else.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-FORMAT = 1
-# A file written this short a time ago may be written again within one tick of the clock: it is not remembered.
-SETTLING_NS = 1_000_000_000
+FORMAT = 2
+# Times of files count in steps, of 2 s on the coarsest file systems. A file whose times are no older than a step when
+# it is read may change again without its times showing it. A little more is for clocks that lag.
+SETTLING_NS = 2_100_000_000
+_UNSETTLED = -1
 
 
 def digest_text(text: str) -> str:
@@ -31,12 +38,76 @@ def digest_pairs(pairs: Iterable[tuple[str, str]]) -> str:
     return digest_text("".join(f"{name}\0{digest}\n" for name, digest in pairs))
 
 
+def seal(data: bytes) -> bytes:
+    """`data` under a line with its own digest, for files that are read back later."""
+    return hashlib.sha256(data).hexdigest().encode() + b"\n" + data
+
+
+def unseal(content: bytes) -> bytes | None:
+    """What `seal` was given; None when a bit of it has changed."""
+    head, _, data = content.partition(b"\n")
+    return data if head == hashlib.sha256(data).hexdigest().encode() else None
+
+
+@dataclass(frozen=True)
+class FileState:
+    """A file as it was when its digest was taken; times in nanoseconds, `mtime` -1 when it was too fresh to trust."""
+
+    size: int
+    mtime: int
+    ctime: int
+    inode: int
+    digest: str
+
+    @property
+    def settled(self) -> bool:
+        return self.mtime != _UNSETTLED
+
+    def matches(self, status: os.stat_result) -> bool:
+        return (self.size, self.mtime, self.ctime, self.inode) == (
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            status.st_ino,
+        )
+
+
+def look_at(place: Path, known: FileState | None = None, status: os.stat_result | None = None) -> FileState:
+    """The state of a file now: `known` when that is still true, else what reading it gives. `status` saves asking.
+
+    `OSError`, with the file's name, when it cannot be read or is no file: a pipe or a device has no digest.
+    """
+    now = time.time_ns()
+    status = status or os.stat(place)
+    if known is not None and known.matches(status):
+        return known
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", str(place))
+    try:
+        with open(place, "rb", buffering=0) as stream:
+            digest = _digest_stream(stream)
+            status = os.fstat(stream.fileno())
+    except OSError as error:
+        error.filename = error.filename or str(place)
+        raise
+    settled = now - max(status.st_mtime_ns, status.st_ctime_ns) > SETTLING_NS
+    mtime = status.st_mtime_ns if settled else _UNSETTLED
+    return FileState(status.st_size, mtime, status.st_ctime_ns, status.st_ino, digest)
+
+
+def _digest_stream(stream: Any) -> str:
+    total = hashlib.sha256()
+    while block := stream.read(1 << 20):
+        total.update(block)
+    return total.hexdigest()
+
+
 class FileDigests:
-    """Digests of files; `memory` is the JSON file that remembers them between runs, None to remember nothing."""
+    """Digests of files; `memory` is the file that remembers them between runs, None to remember nothing."""
 
     def __init__(self, memory: Path | None = None) -> None:
         self._memory = memory
-        self._files: dict[str, list[Any]] = {}
+        self._files: dict[str, FileState] = {}
         self._records: dict[str, Any] = {}
         self._used: set[str] = set()
         self._changed = False
@@ -46,35 +117,39 @@ class FileDigests:
         if self._memory is None:
             return
         try:
-            data = json.loads(self._memory.read_bytes())
-            if data["format"] == FORMAT:
-                self._files, self._records = dict(data["files"]), dict(data["records"])
-        except (OSError, ValueError, KeyError, TypeError):
+            data = json.loads(unseal(self._memory.read_bytes()) or b"{}")
+            if data.get("format") == FORMAT:
+                self._files = {name: FileState(**state) for name, state in data["files"].items()}
+                self._records = dict(data["records"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return  # absent or damaged: everything is digested anew
 
     def digest(self, path: Path) -> str:
         """sha256 hex of the file's content; `OSError` when it cannot be read."""
-        status = path.stat()
         name = str(path)
-        state = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
         known = self._files.get(name)
+        state = look_at(path, known)
         self._used.add(name)
-        if known is not None and known[:4] == state:
-            return str(known[4])
-        with path.open("rb") as stream:
-            digest = _digest_stream(stream)
-        if time.time_ns() - status.st_mtime_ns > SETTLING_NS:
-            self._files[name] = [*state, digest]
+        if state is not known:
+            self._remember(name, state)
+        return state.digest
+
+    def _remember(self, name: str, state: FileState) -> None:
+        if state.settled:
+            self._files[name] = state
             self._changed = True
-        return digest
+        elif self._files.pop(name, None):
+            self._changed = True
 
     def record(self, kind: str, path: Path, make: Callable[[bytes], Any]) -> Any:
-        """What `make` makes of the file's bytes (JSON-able), remembered under the content's digest."""
+        """What `make` makes of the file's bytes (JSON-able), remembered under the digest of these very bytes."""
         key = f"{kind}:{self.digest(path)}"
-        self._used.add(key)
         if key not in self._records:
-            self._records[key] = make(path.read_bytes())
+            data = path.read_bytes()
+            key = f"{kind}:{hashlib.sha256(data).hexdigest()}"  # the file may have moved since
+            self._records[key] = make(data)
             self._changed = True
+        self._used.add(key)
         return self._records[key]
 
     def save(self) -> None:
@@ -83,19 +158,15 @@ class FileDigests:
             return
         data = {
             "format": FORMAT,
-            "files": {name: state for name, state in self._files.items() if name in self._used},
+            "files": {name: asdict(state) for name, state in self._files.items() if name in self._used},
             "records": {key: value for key, value in self._records.items() if key in self._used},
         }
-        with contextlib.suppress(OSError):
+        draft = self._memory.with_name(f".{self._memory.name}.{secrets.token_hex(6)}.tmp")
+        try:
             self._memory.parent.mkdir(parents=True, exist_ok=True)
-            draft = self._memory.with_name(f".{self._memory.name}.{secrets.token_hex(6)}")
-            draft.write_text(json.dumps(data, separators=(",", ":")))
+            draft.write_bytes(seal(json.dumps(data, separators=(",", ":")).encode()))
             os.replace(draft, self._memory)
+        except OSError:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
         self._changed = False
-
-
-def _digest_stream(stream: Any) -> str:
-    total = hashlib.sha256()
-    while block := stream.read(1 << 20):
-        total.update(block)
-    return total.hexdigest()

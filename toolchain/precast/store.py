@@ -2,8 +2,8 @@
 
 In: bytes from workers. Out: the same bytes, verified at every read, or nothing. Entries are written beside their
 place and renamed, so that a reader never sees half of one and two writers of one entry agree. Layout:
-`objects/ab/cdef…` holds bytes under their own sha256; `records/ab/cdef…` holds small values under a key, with the
-value's digest in the first line. Everything else in the build that writes a file uses `write_file` as well.
+`objects/ab/cdef…` holds bytes under their own sha256; `records/ab/cdef…` holds small values under a key, sealed with
+the key. Everything else in the build that writes a file uses `write_file` as well.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
+from precast.digest import seal, unseal
 from precast.errors import ToolError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
-_MISPLACED = {errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOENT, errno.ENAMETOOLONG}
+_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
 _NO_LINKS = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
+_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # of file systems that know no such thing, for folders
 
 
 def digest_bytes(data: bytes) -> str:
@@ -29,9 +31,15 @@ def digest_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def reason_of(error: OSError) -> str:
+    """Why the system refused, as the end of a sentence."""
+    return (os.strerror(error.errno) if error.errno else str(error)).lower()
+
+
 @contextlib.contextmanager
 def telling_disk_faults(path: Path) -> Iterator[None]:
-    """Turns a full disk, a read-only or an impossible place, met while `path` is written, into a `ToolError`."""
+    """Turns what a disk refuses while `path` is written (no space, no permission, no such place, a fault of the
+    device) into a `ToolError`."""
     try:
         yield
     except OSError as error:
@@ -39,13 +47,8 @@ def telling_disk_faults(path: Path) -> Iterator[None]:
             raise ToolError(
                 f"no space left to write {path}", hint="free some space, then run the same again"
             ) from error
-        if error.errno in _CLOSED:
-            raise ToolError(
-                f"cannot write {path}: {os.strerror(error.errno or 0).lower()}", hint="build in a copy that is writable"
-            ) from error
-        if error.errno in _MISPLACED:
-            raise ToolError(f"cannot write {path}: {os.strerror(error.errno or 0).lower()}") from error
-        raise
+        hint = "build in a copy that is writable" if error.errno in _CLOSED else None
+        raise ToolError(f"cannot write {path}: {reason_of(error)}", hint=hint) from error
 
 
 @contextlib.contextmanager
@@ -58,15 +61,45 @@ def _placing(path: Path) -> Iterator[Path]:
             yield draft
             os.replace(draft, path)
         finally:
-            draft.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # what went wrong before is what counts
+                draft.unlink(missing_ok=True)
 
 
-def write_file(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Writes `data` to `path` by rename: afterwards `path` is as it was, or complete. `ToolError` on a bad disk."""
+def write_file(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:
+    """Writes `data` to `path` by rename: afterwards `path` is as it was, or complete. `ToolError` on a bad disk.
+
+    A killed process changes nothing of that. A `durable` file is so after a power cut, too.
+    """
     with _placing(path) as draft:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
+            if durable:
+                stream.flush()
+                os.fsync(descriptor)
+    if durable:
+        sync(path.parent)
+
+
+def sync(path: Path) -> None:
+    """Has the disk keep a file's bytes, or which files a folder has, before anything that is done later."""
+    with telling_disk_faults(path):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in _NO_SYNC:
+                raise
+        finally:
+            os.close(descriptor)
+
+
+def sync_tree(folder: Path) -> None:
+    """`sync` for all that is in a folder, and the folder."""
+    for place, _, files in os.walk(folder, topdown=False):
+        for name in files:
+            sync(Path(place, name))
+        sync(Path(place))
 
 
 def link_file(source: Path, path: Path) -> None:
@@ -111,7 +144,7 @@ class Store:
 
     def put_record(self, key: str, data: bytes) -> None:
         """Keeps the value `data` under `key`; a later value replaces an earlier one."""
-        write_file(self.record_path(key), digest_bytes(data).encode() + b"\n" + data)
+        write_file(self.record_path(key), seal(key.encode() + b"\n" + data))
 
     def get_record(self, key: str) -> bytes | None:
         """The value under `key`; None when absent, or damaged: a damaged record is removed."""
@@ -119,8 +152,8 @@ class Store:
         content = _read(path)
         if content is None:
             return None
-        head, _, data = content.partition(b"\n")
-        if head.decode("ascii", "replace") != digest_bytes(data):
+        owner, _, data = (unseal(content) or b"").partition(b"\n")
+        if owner != key.encode():
             _remove(path)
             return None
         return data
@@ -135,8 +168,10 @@ class Store:
 def _read(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
-    except FileNotFoundError:
-        return None
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise ToolError(f"cannot read {path}: {reason_of(error)}") from error
 
 
 def _remove(path: Path) -> None:

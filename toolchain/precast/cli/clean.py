@@ -8,13 +8,13 @@ from pathlib import Path
 
 from precast.errors import BugError
 from precast.graph.collect import collect_leftovers, prune_store
-from precast.graph.lock import locked
+from precast.graph.lock import LOCK_FILE, locked, remove_locked
 from precast.graph.reporting import SilentReporter
 from precast.graph.session import Request, Session
 from precast.graph.steps import BUILD, GENERATED
 from precast.job import Job
 from precast.project import Project, read_project
-from precast.release.clean import remove_folder, remove_releases
+from precast.release.clean import empty_folder, remove_releases
 from precast.worker.executor import Executor
 
 HELP = "Remove old releases, and what the build folder holds for no unit any more."
@@ -34,7 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
         for path in removed:
             print(f"removed {path}")
         if arguments.all:
-            remove_folder(build)
+            empty_folder(build, keep=LOCK_FILE)
+            remove_locked(build)
             print(f"removed {build}")
         else:
             print(f"removed {clean_build(project)} unused entries of the store")

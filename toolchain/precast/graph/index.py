@@ -1,9 +1,10 @@
 """The index: what every step was built from and what it left, so that "did anything move" is asked of one place.
 
 In: finished steps. Out: whether a step is fresh. A file is known by size, mtime, ctime and inode, and its digest
-is taken anew only when one of these moved; so edits within one second, edits that keep the mtime, and damaged
-outputs are all noticed. Kept in one SQLite file: each finished step is committed at once, and a killed build
-loses nothing that was done.
+is taken anew only when one of these moved (`digest.look_at`); so edits within one second, edits that keep the mtime,
+and damaged outputs are all noticed. Kept in one SQLite file: each finished step is committed at once, and a killed
+build loses nothing that was done. Each row carries a digest; a row that is damaged, or a whole file, is as if it had
+never been.
 """
 
 from __future__ import annotations
@@ -15,41 +16,27 @@ import os
 import sqlite3
 import stat
 import threading
-import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
+from precast.digest import FileState, look_at
 from precast.errors import ToolError
+from precast.store import reason_of
 
-_VERSION = 1
+_VERSION = 2
 _TABLES = """
 CREATE TABLE IF NOT EXISTS files(
-    path TEXT PRIMARY KEY, size INT, mtime INT, ctime INT, inode INT, digest TEXT) WITHOUT ROWID;
+    path TEXT PRIMARY KEY, size INT, mtime INT, ctime INT, inode INT, digest TEXT, seal TEXT) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS steps(
-    name TEXT PRIMARY KEY, key TEXT, inputs TEXT, outputs TEXT, note TEXT) WITHOUT ROWID;
+    name TEXT PRIMARY KEY, key TEXT, inputs TEXT, outputs TEXT, note TEXT, seal TEXT) WITHOUT ROWID;
 """
-# A file changed within this span before its digest was taken may change again without its times showing it.
-_CLOCK_GRAIN_NS = 50_000_000
+_PUT_FILE = "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)"
+_PUT_STEP = "REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?)"
+# What SQLite says when the machine refuses; all else that it says is about what the file holds.
+_REFUSALS = ("full", "readonly", "unable to open", "disk I/O", "locked", "out of memory")
 
-
-@dataclass(frozen=True)
-class FileState:
-    """A file as it was when its digest was taken; times in nanoseconds, `mtime` -1 when it was too fresh to trust."""
-
-    size: int
-    mtime: int
-    ctime: int
-    inode: int
-    digest: str
-
-    def matches(self, status: os.stat_result) -> bool:
-        return (self.size, self.mtime, self.ctime, self.inode) == (
-            status.st_size,
-            status.st_mtime_ns,
-            status.st_ctime_ns,
-            status.st_ino,
-        )
+Row = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -70,13 +57,31 @@ class Index:
         self._path = path
         self._root = root
         self._lock = threading.RLock()
-        self._connection = _open(path)
-        self._files, self._steps = _load(self._connection)
+        self._unwritten: dict[str, FileState] = {}
+        self._connection, self._files, self._steps = _open(path)
 
     def close(self) -> None:
+        self._write(lambda connection: None)
+        self._connection.close()
+
+    def _write(self, change: Callable[[sqlite3.Connection], object]) -> None:
+        """Makes and commits a change. A file that turns out to be damaged is made anew from what is known here."""
         with self._lock, _telling_faults(self._path):
-            self._connection.commit()
-            self._connection.close()
+            try:
+                rows = [_file_row(*each) for each in self._unwritten.items()]
+                self._connection.executemany(_PUT_FILE, rows)
+                change(self._connection)
+                self._connection.commit()
+                self._unwritten.clear()
+            except sqlite3.DatabaseError as error:
+                if _is_refusal(error):
+                    raise
+                self._connection.close()
+                self._connection = _make_anew(self._path)
+                self._connection.executemany(_PUT_FILE, [_file_row(*each) for each in self._files.items()])
+                self._connection.executemany(_PUT_STEP, [_step_row(each) for each in self._steps.values()])
+                self._connection.commit()
+                self._unwritten.clear()
 
     def step(self, name: str) -> StepRecord | None:
         """What is recorded of a step."""
@@ -105,27 +110,19 @@ class Index:
         except OSError:
             return None
         known = self._files.get(path)
-        if known is not None and known.matches(status):
-            return known.digest
-        return self._take_digest(path, place)
-
-    def _take_digest(self, path: str, place: Path) -> str | None:
-        now = time.time_ns()
         try:
-            digest = digest_of_file(place)
-            status = os.lstat(place)
+            state = look_at(place, known, status)
         except OSError:
             return None
-        settled = now - max(status.st_mtime_ns, status.st_ctime_ns) > _CLOCK_GRAIN_NS
-        mtime = status.st_mtime_ns if settled else -1
-        self._keep(path, FileState(status.st_size, mtime, status.st_ctime_ns, status.st_ino, digest))
-        return digest
+        if state is not known:
+            self._keep(path, state)
+        return state.digest
 
     def _keep(self, path: str, state: FileState) -> None:
-        with self._lock, _telling_faults(self._path):
+        """Remembers a file; committed with the next step."""
+        with self._lock:
             self._files[path] = state
-            row = (path, state.size, state.mtime, state.ctime, state.inode, state.digest)
-            self._connection.execute("REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)", row)
+            self._unwritten[path] = state
 
     def record(
         self, name: str, key: str, inputs: Mapping[str, str], outputs: Iterable[str], note: str = ""
@@ -133,11 +130,9 @@ class Index:
         """Keeps a finished step and commits. `inputs` are digests taken before it ran (`digests`): what moved
         meanwhile shows at the next build. `ToolError` when an output is not there."""
         record = StepRecord(name, key, dict(inputs), self.digests(outputs), note)
-        row = (name, key, json.dumps(record.inputs), json.dumps(record.outputs), note)
-        with self._lock, _telling_faults(self._path):
+        with self._lock:
             self._steps[name] = record
-            self._connection.execute("REPLACE INTO steps VALUES (?, ?, ?, ?, ?)", row)
-            self._connection.commit()
+            self._write(lambda connection: connection.execute(_PUT_STEP, _step_row(record)))
         return record
 
     def digests(self, paths: Iterable[str]) -> dict[str, str]:
@@ -152,25 +147,20 @@ class Index:
 
     def forget(self, names: Iterable[str]) -> None:
         """Drops steps that belong to nothing any more."""
-        with self._lock, _telling_faults(self._path):
-            for name in names:
+        gone = [(name,) for name in names]
+        with self._lock:
+            for (name,) in gone:
                 self._steps.pop(name, None)
-                self._connection.execute("DELETE FROM steps WHERE name = ?", (name,))
-            self._connection.commit()
+            self._write(lambda connection: connection.executemany("DELETE FROM steps WHERE name = ?", gone))
 
     def forget_absent_files(self) -> None:
         """Drops the states of files that are not there any more."""
-        with self._lock, _telling_faults(self._path):
-            for path in [each for each in self._files if not os.path.lexists(self._root / each)]:
+        with self._lock:
+            gone = [(path,) for path in self._files if not os.path.lexists(self._root / path)]
+            for (path,) in gone:
                 del self._files[path]
-                self._connection.execute("DELETE FROM files WHERE path = ?", (path,))
-            self._connection.commit()
-
-
-def digest_of_file(place: Path) -> str:
-    """sha256 of a file's bytes."""
-    with place.open("rb") as stream:
-        return hashlib.sha256(stream.read()).hexdigest()
+                self._unwritten.pop(path, None)
+            self._write(lambda connection: connection.executemany("DELETE FROM files WHERE path = ?", gone))
 
 
 def digest_of_link(place: Path) -> str:
@@ -181,17 +171,23 @@ def digest_of_link(place: Path) -> str:
     return digest.hexdigest()
 
 
-def _open(path: Path) -> sqlite3.Connection:
-    """A connection to the index, made anew when the file there is damaged or of another version."""
+def _open(path: Path) -> tuple[sqlite3.Connection, dict[str, FileState], dict[str, StepRecord]]:
+    """The index and what it holds, made anew when the file there is damaged or of another version."""
     with _telling_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return _connect(path)
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
+            connection = _connect(path)
+            return connection, *_load(connection)
+        except (sqlite3.DatabaseError, ValueError) as error:
+            if isinstance(error, sqlite3.DatabaseError) and _is_refusal(error):
                 raise
-            path.unlink()
-            return _connect(path)
+            return _make_anew(path), {}, {}
+
+
+def _make_anew(path: Path) -> sqlite3.Connection:
+    for leftover in (path, path.with_name(f"{path.name}-journal")):
+        leftover.unlink(missing_ok=True)
+    return _connect(path)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -204,26 +200,51 @@ def _connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = OFF")
     connection.executescript(_TABLES)
     connection.execute(f"PRAGMA user_version = {_VERSION}")
-    _load(connection)
     return connection
 
 
 def _load(connection: sqlite3.Connection) -> tuple[dict[str, FileState], dict[str, StepRecord]]:
-    files = {row[0]: FileState(*row[1:]) for row in connection.execute("SELECT * FROM files")}
+    """All rows that are what they were when they were written."""
+    files = {row[0]: FileState(*row[1:-1]) for row in connection.execute("SELECT * FROM files") if _is_sealed(row)}
     steps = {
-        name: StepRecord(name, key, json.loads(inputs), json.loads(outputs), note)
-        for name, key, inputs, outputs, note in connection.execute("SELECT * FROM steps")
+        row[0]: StepRecord(row[0], row[1], json.loads(row[2]), json.loads(row[3]), row[4])
+        for row in connection.execute("SELECT * FROM steps")
+        if _is_sealed(row)
     }
     return files, steps
+
+
+def _file_row(path: str, state: FileState) -> Row:
+    return _sealed((path, *astuple(state)))
+
+
+def _step_row(record: StepRecord) -> Row:
+    return _sealed((record.name, record.key, json.dumps(record.inputs), json.dumps(record.outputs), record.note))
+
+
+def _sealed(values: Row) -> Row:
+    return (*values, _seal_of(values))
+
+
+def _is_sealed(row: Row) -> bool:
+    return row[-1] == _seal_of(row[:-1])
+
+
+def _seal_of(values: Row) -> str:
+    text = "\0".join(map(str, values))
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
+
+
+def _is_refusal(error: sqlite3.DatabaseError) -> bool:
+    return any(words in str(error) for words in _REFUSALS)
 
 
 @contextlib.contextmanager
 def _telling_faults(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         hint = "free some space" if "full" in str(error) else "build in a copy that is writable"
         raise ToolError(f"cannot write {path}: {error}", hint=hint) from error
     except OSError as error:
-        reason = os.strerror(error.errno or 0).lower()
-        raise ToolError(f"cannot write {path}: {reason}", hint="build in a copy that is writable") from error
+        raise ToolError(f"cannot write {path}: {reason_of(error)}", hint="build in a copy that is writable") from error

@@ -31,7 +31,7 @@ from precast.passes.definitions import HookFile, NativePass, Override, Replace, 
 from precast.passes.digest import digest_files, find_module_file, reach_files
 from precast.passes.loading import find_definitions, load_module
 from precast.passes.places import find_anchor, find_definition
-from precast.passes.probes import Fault, OptionSchema, PluginRecord, Probe, SeenFile
+from precast.passes.probes import Fault, OptionSchema, PluginRecord, Probe, SeenFile, sealed
 from precast.passes.resources import name_resource, resolve_resource
 from precast.target import GLUON_STAGES, STAGES
 
@@ -266,7 +266,7 @@ def main() -> None:
     arguments = parser.parse_args()
     probe = probe_module(arguments.origin, arguments.project.resolve(), arguments.owner)
     partial = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
-    partial.write_text(to_json(probe, indent=1) + "\n")
+    partial.write_text(to_json(sealed(probe), indent=1) + "\n")
     partial.replace(arguments.out)
 
 

@@ -6,11 +6,13 @@ that neither ever runs a plugin author's code.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from precast.codec import to_json
+from precast.digest import digest_text
 from precast.spec.model import Options
 
-FORMAT = 3  # raised whenever a probe's JSON changes: older ones are made anew
+FORMAT = 4  # raised whenever a probe's JSON changes: older ones are made anew
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,12 @@ class Probe:
     faults: tuple[Fault, ...] = ()
     files: tuple[SeenFile, ...] = ()
     format: int = FORMAT
+    seal: str = ""  # a digest of all the rest
+
+
+def sealed(probe: Probe) -> Probe:
+    """The probe with its seal, as it is kept in a file."""
+    return replace(probe, seal=digest_text(to_json(replace(probe, seal=""))))
 
 
 def defaults_of(record: PluginRecord) -> Options:

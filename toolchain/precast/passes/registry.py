@@ -21,7 +21,7 @@ from precast.errors import PassError, Place, PluginError, nearest_hint, relative
 from precast.passes.anchors import parse_anchor
 from precast.passes.digest import digest_files
 from precast.passes.options import check_options
-from precast.passes.probes import FORMAT, PluginRecord, Probe
+from precast.passes.probes import FORMAT, PluginRecord, Probe, sealed
 from precast.passes.selection import PassUse
 from precast.spec.model import Unit
 from precast.spec.problems import Problems
@@ -106,7 +106,7 @@ def _read_kept(file: Path) -> Probe | None:
         probe = from_json(file.read_bytes(), Probe)
     except Exception:  # absent, or written by another version: made anew
         return None
-    return probe if probe.format == FORMAT else None
+    return probe if probe.format == FORMAT and probe == sealed(probe) else None
 
 
 def is_fresh(probe: Probe, project: Path) -> bool:

@@ -10,9 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from cattrs import BaseValidationError
-
-from precast.codec import from_json, to_json
+from precast.codec import CodecError, from_json, to_json
 from precast.digest import digest_text
 from precast.passes.selection import PassUse
 from precast.spec.closure import SourceFile
@@ -89,5 +87,5 @@ def read_key(folder: Path) -> Ingredients | None:
     """The ingredients that the unit in `folder` was built from; None when there is no such record."""
     try:
         return from_json((folder / KEY_FILE).read_bytes(), Ingredients)
-    except (OSError, ValueError, BaseValidationError):
+    except (OSError, CodecError):
         return None

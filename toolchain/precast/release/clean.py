@@ -6,11 +6,12 @@ In: folders. Out: what was removed. The release that `current` leads to goes las
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from pathlib import Path
 
 from precast.errors import ReleaseError
-from precast.release.folder import CURRENT, POINTER, drop_drafts
+from precast.release.folder import CURRENT, DRAFT, POINTER, drop_drafts
 from precast.release.manifest import MANIFEST
 from precast.store import telling_disk_faults
 
@@ -39,8 +40,17 @@ def remove_releases(home: Path, keep: int) -> list[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Removes a folder and all in it; it is out of the way at once, even when removing is cut short."""
-    doomed = path.with_name(f".draft-{path.name}")
+    """Removes a release's folder and all in it; it is out of the way at once, even when removing is cut short."""
+    doomed = path.with_name(f"{DRAFT}{secrets.token_hex(6)}")
     with telling_disk_faults(path):
         os.rename(path, doomed)
         shutil.rmtree(doomed)
+
+
+def empty_folder(folder: Path, keep: str) -> None:
+    """Removes all that is in a folder, which may be a link to one, but the file `keep`; may be cut short and repeated.
+    """
+    with telling_disk_faults(folder):
+        for path in sorted(folder.iterdir()):
+            if path.name != keep:
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

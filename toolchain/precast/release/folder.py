@@ -1,7 +1,8 @@
 """Placing a release: a complete directory under its version, then the two pointers to it.
 
 In: every file by its place in the release, and the manifest. Out: `generated/<name>/<version>/`, `release.json` and
-the link `current`, each made by rename; nothing that was there before is written to.
+the link `current`, each made by rename; nothing that was there before is written to. Files and folders are on the
+disk before anything points to them, so that a power cut leaves the old release or the new one.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from pathlib import Path
 from precast.errors import ReleaseError
 from precast.release.manifest import MANIFEST, Manifest, read_manifest
 from precast.release.verify import find_faults
-from precast.store import digest_bytes, link_file, telling_disk_faults, write_file
+from precast.store import digest_bytes, link_file, sync, sync_tree, telling_disk_faults, write_file
 
 POINTER = "release.json"
 CURRENT = "current"
-_DRAFT = ".draft-"
+DRAFT = ".draft-"
 
 Content = bytes | Path  # bytes to write, or a finished file to link
 
@@ -41,6 +42,8 @@ def place_release(home: Path, contents: Mapping[str, Content], manifest: Manifes
     place = home / manifest.version
     if not place.exists() or find_faults(place):
         _replace(place, _write_draft(home, contents, manifest))
+    for folder in (home, home.parent, home.parent.parent):  # `generated` may be new
+        sync(folder)
     point_to(home, manifest)
     return place
 
@@ -49,13 +52,14 @@ def point_to(home: Path, manifest: Manifest) -> None:
     """Writes `release.json` and moves `current`, in this order."""
     pointer = {"version": manifest.version, "path": manifest.version, "manifest": manifest.digest}
     text = json.dumps(pointer, sort_keys=True, indent=1) + "\n"
-    write_file(home / POINTER, text.encode())
+    write_file(home / POINTER, text.encode(), durable=True)
     link = home / CURRENT
     if not (link.is_symlink() and os.readlink(link) == manifest.version):
-        draft = home / f"{_DRAFT}{secrets.token_hex(6)}"
+        draft = home / f"{DRAFT}{secrets.token_hex(6)}"
         with telling_disk_faults(link):
             os.symlink(manifest.version, draft)
             os.replace(draft, link)
+        sync(home)
 
 
 def read_pointer(home: Path) -> Pointer:
@@ -71,18 +75,19 @@ def read_pointer(home: Path) -> Pointer:
 
 def drop_drafts(home: Path) -> None:
     """Removes what a killed build left behind."""
-    for path in home.glob(f"{_DRAFT}*"):
+    for path in home.glob(f"{DRAFT}*"):
         with telling_disk_faults(path):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 def _write_draft(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
-    draft = home / f"{_DRAFT}{secrets.token_hex(6)}"
+    draft = home / f"{DRAFT}{secrets.token_hex(6)}"
     known = _files_of_newest(home)
     try:
         for name, content in sorted(contents.items()):
             _place(draft / name, content, known)
         write_file(draft / MANIFEST, manifest.data)
+        sync_tree(draft)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
@@ -111,7 +116,7 @@ def _files_of_newest(home: Path) -> dict[str, Path]:
 
 def _replace(place: Path, draft: Path) -> None:
     """Puts the finished draft in its place; a damaged release that was there goes."""
-    old = place.parent / f"{_DRAFT}{secrets.token_hex(6)}"
+    old = place.parent / f"{DRAFT}{secrets.token_hex(6)}"
     with telling_disk_faults(place):
         if place.exists():
             os.rename(place, old)

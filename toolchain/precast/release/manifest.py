@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 
 from precast.artifact import Facts, Finding, PassRun
-from precast.codec import from_data, to_json
+from precast.codec import CodecError, from_data, to_json
 from precast.errors import ReleaseError
 
 SCHEMA_VERSION = 1
@@ -119,7 +119,10 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
         raise ReleaseError(f"{name} has schema {schema}, this Precast reads schema {SCHEMA_VERSION}")
     if body.pop("content", None) != _content_digest(body):
         raise ReleaseError(f"{name} is damaged: its content does not match its digest")
-    return from_data(body, Manifest)
+    try:
+        return from_data(body, Manifest)
+    except CodecError:
+        raise ReleaseError(f"{name} is damaged: it is not of the form that its schema has") from None
 
 
 def manifest_schema() -> dict[str, object]:

@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from cattrs import BaseValidationError
-
 from precast.artifact import UnitResult
-from precast.codec import from_json
+from precast.codec import CodecError, from_json
 from precast.errors import SpecError, ToolError, nearest_hint
 
 
@@ -38,7 +36,7 @@ def read_built_units(units_folder: Path) -> tuple[BuiltUnit, ...]:
 def _read_facts(path: Path) -> UnitResult:
     try:
         return from_json(path.read_bytes(), UnitResult)
-    except (ValueError, AttributeError, TypeError, BaseValidationError):  # not JSON, or not what it should be
+    except CodecError:
         raise ToolError(f"{path} is damaged", hint="`precast build` makes it anew") from None
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from cattrs import BaseValidationError
-
 from precast.artifact import UnitResult
-from precast.codec import from_json
+from precast.codec import CodecError, from_json
 from precast.digest import FileDigests
 from precast.plan import Ingredients, PlannedUnit, read_key
 from precast.plan.key import Entries
@@ -37,7 +35,7 @@ def find_damage(planned: PlannedUnit, project: Path) -> Iterator[str]:
     except FileNotFoundError:
         yield f"{facts} is missing"
         return
-    except (ValueError, BaseValidationError):
+    except CodecError:
         yield f"{facts} is damaged"
         return
     if not (project / image).is_file():

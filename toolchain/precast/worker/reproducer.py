@@ -10,9 +10,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
-import cattrs
-
-from precast.codec import from_json, to_json
+from precast.codec import CodecError, from_json, to_json
 from precast.engines import input_stage
 from precast.errors import ReleaseError, ToolError
 from precast.job import Job
@@ -65,6 +63,6 @@ def read_reproducer(folder: Path) -> Request:
         request = from_json((folder / JOB_FILE).read_bytes(), Request)
     except FileNotFoundError:
         raise ReleaseError(f"{folder} is no reproducer: it has no {JOB_FILE}") from None
-    except (ValueError, cattrs.BaseValidationError) as error:
+    except CodecError as error:
         raise ReleaseError(f"{folder / JOB_FILE} is damaged or from another version of Precast") from error
     return replace(request, source=str((folder / request.source).resolve()) if request.source else "")
