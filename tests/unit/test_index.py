@@ -156,7 +156,8 @@ def test_wrong_digest_of_a_file_is_not_believed(tmp_path, open_index, monkeypatc
     right = index.digest(output)
     index.close()
     with sqlite3.connect(tmp_path / "build" / "index.sqlite") as connection:
-        assert connection.execute("UPDATE files SET digest = replace(digest, substr(digest, 1, 4), 'beef')").rowcount == 1
+        changed = connection.execute("UPDATE files SET digest = replace(digest, substr(digest, 1, 4), 'beef')")
+        assert changed.rowcount == 1
     assert open_index().digest(output) == right
 
 
