@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2] / "toolchain" / "precast"
 LEVELS = {
     "errors": 0, "diagnostic": 0, "target": 0, "codec": 0,
-    "artifact": 1, "spec": 1, "grid": 1, "project": 1, "digest": 1, "store": 1,
+    "artifact": 1, "spec": 1, "grid": 1, "project": 1, "digest": 1, "reads": 1, "store": 1,
     "passes": 2,
     "plan": 3, "job": 3,
     "engines": 4,
@@ -18,7 +18,7 @@ LEVELS = {
 # Modules of one level that may use one another, lower first: the order in which data passes through.
 WITHIN = {
     0: ("errors", "diagnostic", "target", "codec"),
-    1: ("digest", "artifact", "store", "grid", "spec", "project"),
+    1: ("digest", "reads", "artifact", "store", "grid", "spec", "project"),
     3: ("job", "plan"),
     5: ("worker", "launch", "release"),
     7: ("cli", "__main__"),

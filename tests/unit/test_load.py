@@ -12,7 +12,9 @@ from precast.engines import StageFailure
 from precast.engines.triton.load import KernelLoader
 from precast.errors import Place
 from precast.spec.model import Source
+from precast.target import Target
 
+CPU, CUDA, HIP = (Target.parse(text) for text in ("cpu:x86-64-v3", "cuda:90", "hip:gfx942"))
 LOADING = Path(__file__).parents[1] / "fixtures" / "loading"
 HEAD = "import triton\nimport triton.language as tl\n"
 KERNEL = "@triton.jit\ndef kernel(x_ptr, BLOCK: tl.constexpr):\n    tl.store(x_ptr + tl.arange(0, BLOCK), {value})\n"
@@ -29,11 +31,11 @@ def loader():
 def load_text(loader, tmp_path):
     """Loads `kernel` from a file with the given text."""
 
-    def load(text: str, function: str = "kernel", name: str = "kernels/one.py"):
+    def load(text: str, function: str = "kernel", name: str = "kernels/one.py", target: Target = CPU):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-        return loader.load(Source(name, "", function), tmp_path, [tmp_path])
+        return loader.load(Source(name, "", function), tmp_path, [tmp_path], target)
 
     return load
 
@@ -63,25 +65,25 @@ def refuse(load, *arguments, **keywords) -> StageFailure:
 )
 def test_fixtures_load(loader, file, module, function, files):
     source = Source(file, module, function)
-    loaded = loader.load(source, LOADING, [LOADING / "src"])
+    loaded = loader.load(source, LOADING, [LOADING / "src"], CPU)
     assert loaded.function.arg_names
     assert list(loaded.files) == ([f"src/stack/{each}" for each in files] if files else [file])
 
 
 def test_a_file_in_a_package_is_imported_as_part_of_it(loader):
-    loaded = loader.load(Source("src/stack/ops/scale.py", "", "scale_kernel"), LOADING, [])
+    loaded = loader.load(Source("src/stack/ops/scale.py", "", "scale_kernel"), LOADING, [], CPU)
     assert loaded.function.__module__ == "stack.ops.scale"
 
 
 def test_a_sibling_is_found(loader):
-    loaded = loader.load(Source("kernels/sibling.py", "", "sibling_kernel"), LOADING, [])
+    loaded = loader.load(Source("kernels/sibling.py", "", "sibling_kernel"), LOADING, [], CPU)
     assert loaded.files == ("kernels/sibling.py", "kernels/sibling_helper.py")
 
 
 def test_an_installed_helper_is_not_a_file_of_the_project(loader, monkeypatch, tmp_path):
     shutil.copytree(LOADING / "installed", tmp_path / "site-packages")
     monkeypatch.syspath_prepend(tmp_path / "site-packages")
-    loaded = loader.load(Source("kernels/uses_installed.py", "", "installed_kernel"), LOADING, [])
+    loaded = loader.load(Source("kernels/uses_installed.py", "", "installed_kernel"), LOADING, [], CPU)
     assert loaded.files == ("kernels/uses_installed.py",)
     assert loaded.function.__globals__["installed_ops"].leaky_relu.__name__ == "leaky_relu"
 
@@ -116,7 +118,7 @@ def test_a_stale_bytecode_file_is_not_believed(loader, tmp_path):
     path.write_text(HEAD + KERNEL.format(value=2.0))
     os.utime(path, (moment, moment))
     stale = list(tmp_path.rglob("*.pyc"))
-    loaded = loader.load(Source("one.py", "", "kernel"), tmp_path, [tmp_path])
+    loaded = loader.load(Source("one.py", "", "kernel"), tmp_path, [tmp_path], CPU)
     assert "2.0" in loaded.function.src and 2.0 in loaded.function.fn.__code__.co_consts
     assert list(tmp_path.rglob("*.pyc")) == stale
 
@@ -125,13 +127,13 @@ def test_a_changed_module_is_loaded_again(load_text, loader, tmp_path):
     first = load_text(HEAD + KERNEL.format(value=1.0))
     path = tmp_path / "kernels/one.py"
     path.write_text(path.read_text().replace("1.0", "2.0"))
-    second = loader.load(Source("kernels/one.py", "", "kernel"), tmp_path, [tmp_path])
+    second = loader.load(Source("kernels/one.py", "", "kernel"), tmp_path, [tmp_path], CPU)
     assert "1.0" in first.function.src and "2.0" in second.function.src
 
 
 def test_an_unchanged_module_is_not_loaded_again(load_text, loader, tmp_path):
     first = load_text(HEAD + KERNEL.format(value=1.0))
-    assert loader.load(Source("kernels/one.py", "", "kernel"), tmp_path, [tmp_path]) is first
+    assert loader.load(Source("kernels/one.py", "", "kernel"), tmp_path, [tmp_path], CPU) is first
 
 
 def test_a_kernel_file_may_have_the_name_of_a_module_of_the_worker(load_text):
@@ -250,7 +252,7 @@ def test_a_misspelt_function_suggests_the_nearest(load_text):
 
 
 def test_a_factory_that_fails_is_told(loader):
-    error = refuse(loader.load, Source("src/factory.py", "factory", "make_kernel"), LOADING, [])
+    error = refuse(loader.load, Source("src/factory.py", "factory", "make_kernel"), LOADING, [], CPU)
     assert error.message == (
         "the factory `factory:make_kernel` fails: TypeError: make_kernel() missing 1 required positional argument: "
         "'operation'"

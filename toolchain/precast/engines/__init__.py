@@ -14,6 +14,7 @@ from typing import Protocol
 from precast.artifact import DeviceBuffer, Facts, Finding, PassRun
 from precast.errors import Place
 from precast.job import Job
+from precast.reads import Read
 from precast.spec.model import Unit
 
 
@@ -45,6 +46,7 @@ class SourceText:
     output: StageOutput
     files_used: tuple[str, ...] = ()  # project-relative, sorted
     warnings: tuple[str, ...] = ()
+    reads: tuple[Read, ...] = ()  # all that its module read when it was imported, sorted
 
 
 class StageFailure(Exception):

@@ -28,8 +28,8 @@ LIBRARIES = ("llvmlite", "xtc-mlir-python-bindings")
 class CpuUnitEngine:
     """Stages ttir, loops, llir, obj of a unit for a CPU target."""
 
-    def __init__(self) -> None:
-        self._triton = TritonEngine()
+    def __init__(self, triton: TritonEngine) -> None:
+        self._triton = triton
         self._identity = identify_engine()
 
     def read_source(self, job: Job) -> SourceText:

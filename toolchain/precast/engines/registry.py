@@ -1,4 +1,7 @@
-"""Which engine compiles a job. In: a job, or an engine's name. Out: an engine, imported only now."""
+"""Which engine compiles a job. In: a job, or an engine's name. Out: an engine, imported only now.
+
+All engines of a process share one front end, and with it one loader: modules are the process's, whoever imports them.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +18,29 @@ def engine_name(job: Job) -> str:
     return wanted or ("cpu" if job.unit.target.kind is Backend.CPU else "triton")
 
 
-def open_engine(name: str) -> Engine:
-    """The engine of that name; `ToolError` when what it needs is not installed in the right version."""
-    if name == "stand-in":
-        from precast.engines.standin import StandinEngine
+class Engines:
+    """The engines of one process, each made when it is first needed; what they share is made once."""
 
-        return StandinEngine()
-    if name == "cpu":
+    def __init__(self) -> None:
+        self._made: dict[str, Engine] = {}
+
+    def open(self, name: str) -> Engine:
+        """The engine of that name; `ToolError` when what it needs is not installed in the right version."""
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def _make(self, name: str) -> Engine:
+        if name == "stand-in":
+            from precast.engines.standin import StandinEngine
+
+            return StandinEngine()
+        from precast.engines.triton.compile import TritonEngine
+
+        if name == "triton":
+            return TritonEngine()
         from precast.engines.cpu_units import CpuUnitEngine
 
-        return CpuUnitEngine()
-    from precast.engines.triton.compile import TritonEngine
-
-    return TritonEngine()
+        triton = self.open("triton")
+        assert isinstance(triton, TritonEngine)
+        return CpuUnitEngine(triton)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from precast.codec import from_json, to_json
 from precast.engines import Engine, StageOutput
-from precast.engines.registry import engine_name, open_engine
+from precast.engines.registry import Engines, engine_name
 from precast.worker.failures import describe_failure
 from precast.worker.messages import Event, Request, Step
 from precast.worker.walk import run_job
@@ -27,12 +27,12 @@ class Worker:
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._engines: dict[str, Engine] = {}
+        self._engines = Engines()
 
     def run(self, request: Request) -> None:
         """Answers one request with its steps and then exactly one `done` or `failed`."""
         try:
-            engine = self._engine(engine_name(request.job))
+            engine = self._engines.open(engine_name(request.job))
             if request.stage:
                 self._run_stage(request, engine)
                 self._send(Event("done"))
@@ -44,12 +44,7 @@ class Worker:
     def open(self, engine: str) -> None:
         """Imports an engine. When it cannot be, the job that needs it tries again and tells why."""
         with contextlib.suppress(Exception):
-            self._engine(engine)
-
-    def _engine(self, name: str) -> Engine:
-        if name not in self._engines:
-            self._engines[name] = open_engine(name)
-        return self._engines[name]
+            self._engines.open(engine)
 
     def _announce(self, step: Step) -> None:
         self._send(Event("step", step=step))

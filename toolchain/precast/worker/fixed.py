@@ -89,13 +89,13 @@ def ignore_passes(name: str, text: str = "") -> None:
 
 def answer_request() -> None:
     """Answers the request in the working directory: everything is made ready first, the stage gets its own thread."""
-    from precast.engines.registry import engine_name, open_engine  # after the addresses are settled
+    from precast.engines.registry import Engines, engine_name  # after the addresses are settled
 
     request = from_json(Path("request.json").read_bytes(), Request)
     source = StageOutput(Path(request.source).read_bytes(), request.carry)
     fixed = has_fixed_addresses()
     try:
-        engine = open_engine(engine_name(request.job))
+        engine = Engines().open(engine_name(request.job))
         engine.stage_key(request.job, request.stage, source)
         with ThreadPoolExecutor(1) as thread:
             output = thread.submit(engine.run_stage, request.job, request.stage, source, ignore_passes).result()

@@ -82,8 +82,9 @@ class TritonEngine:
         """Loads the kernel's module and runs the front end."""
         opened = self.open(job)
         loaded = self._load(job)
-        made = emit_source(loaded.function, job, opened.options, opened.backend, opened.context)
-        return SourceText(StageOutput(made.text.encode()), loaded.files, made.warnings)
+        with self._loader.compiling(loaded, job.unit.target):
+            made = emit_source(loaded.function, job, opened.options, opened.backend, opened.context)
+        return SourceText(StageOutput(made.text.encode()), loaded.files, made.warnings, loaded.recording.reads())
 
     def stage_key(self, job: Job, stage: str, source: StageOutput) -> str:
         """Digests all that decides a stage; no path, no time."""
@@ -157,7 +158,8 @@ class TritonEngine:
         return self._listings[kind]
 
     def _load(self, job: Job) -> Loaded:
-        return self._loader.load(job.unit.source, Path(job.project), [Path(each) for each in job.python_path])
+        python_path = [Path(each) for each in job.python_path]
+        return self._loader.load(job.unit.source, Path(job.project), python_path, job.unit.target)
 
     def _backend(self, job: Job) -> Any:
         target = v3_9.compiler_target(job.unit.target)
@@ -224,8 +226,9 @@ class TritonEngine:
 
     def run_located(self, job: Job, stages: Sequence[str]) -> StageOutput:
         """What the front end and `stages` make, in text that says where on this machine everything comes from."""
-        function, opened = self._load(job).function, self.open(job)
-        made = emit_source(function, job, opened.options, opened.backend, opened.context, located=True)
+        loaded, opened = self._load(job), self.open(job)
+        with self._loader.compiling(loaded, job.unit.target):
+            made = emit_source(loaded.function, job, opened.options, opened.backend, opened.context, located=True)
         output = StageOutput(made.text.encode())
         with v3_9.line_info():
             for stage in stages:

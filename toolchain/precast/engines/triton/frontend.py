@@ -44,7 +44,6 @@ def emit_source(
     """
     fixed = specialize(job.unit)
     target = v3_9.compiler_target(job.unit.target)
-    v3_9.answer_for_target(target)
     source = v3_9.make_source(function, fixed.signature, fixed.constants, fixed.attributes)
     project = Path(job.project)
     with warnings.catch_warnings(record=True) as caught, capture_errors() as errors, v3_9.line_info():

@@ -2,58 +2,167 @@
 
 In: the folders where a project's modules are. Out: an import system in which those folders come first, no bytecode
 file is believed or written, and a missing package becomes a stand-in. `close` puts everything back, so that the
-modules of one project or of one version of a file never serve another.
+modules of one project, of one version of a file or of one target never serve another.
 """
 
 from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import importlib.util
 import linecache
 import os
 import sys
+import sysconfig
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from precast.engines.triton.guards import is_expected_failure
+from precast.engines.triton.reading import Recording
 from precast.engines.triton.stubs import Seal, is_standin, standin_spec
+from precast.reads import ReadKind
+from precast.spec.closure import TOOLS
 
 INSTALLED_FOLDERS = {"site-packages", "dist-packages"}
+STANDARD_LIBRARY = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")))
+KEPT = TOOLS | {"precast"}  # the worker's own, which all kernels share
+ImportPath = Sequence[str] | None
 
 
 class SourceLoader(importlib.machinery.SourceFileLoader):
-    """Always compiles the source: a bytecode file is keyed by whole seconds and would hide a quick edit."""
+    """Compiles the source, and says which bytes it compiled.
+
+    Bytecode files are keyed by whole seconds and would hide a quick edit. Triton reads functions by their text through
+    `linecache`, which is told the same bytes.
+    """
+
+    def __init__(self, name: str, path: str, recording: Recording) -> None:
+        super().__init__(name, path)
+        self._recording = recording
+        recording.modules.add(name)
 
     def path_stats(self, path: str) -> types.MappingProxyType[str, int]:
         raise OSError("bytecode files are not used")
 
+    def get_data(self, path: str) -> bytes:
+        if path != self.path:  # data of the package, which code asks its loader for
+            self._recording.note(ReadKind.DATA, path)
+        return super().get_data(path)
 
-def _find_in(folders: Sequence[str], name: str) -> importlib.machinery.ModuleSpec | None:
-    details = [
-        (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES),
-        (SourceLoader, importlib.machinery.SOURCE_SUFFIXES),
-    ]
-    for folder in folders:
-        spec = importlib.machinery.FileFinder(folder, *details).find_spec(name)
-        if spec is not None and spec.loader is not None:
-            return spec
-    return None
+    def source_to_code(self, data: bytes, path: str, *, _optimize: int = -1) -> types.CodeType:  # type: ignore[override]
+        self._recording.note_source(path, data)
+        code: types.CodeType = super().source_to_code(data, path, _optimize=_optimize)
+        lines = importlib.util.decode_source(data).splitlines(keepends=True)
+        linecache.cache[path] = (len(data), None, lines, path)  # without a time: never read again
+        return code
+
+
+class ExtensionLoader(importlib.machinery.ExtensionFileLoader):
+    """A compiled module of the project, whose file counts as a source."""
+
+    def __init__(self, name: str, path: str, recording: Recording) -> None:
+        super().__init__(name, path)
+        self._recording = recording
+        recording.modules.add(name)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        self._recording.note_source(self.path, Path(self.path).read_bytes())
+        return super().create_module(spec)
 
 
 class ProjectFinder(importlib.abc.MetaPathFinder):
     """Finds modules in a project's folders, and sub-modules of packages that were found there."""
 
-    def __init__(self, roots: Sequence[str]) -> None:
+    def __init__(self, roots: Sequence[str], recording: Recording) -> None:
         self.roots = tuple(roots)
+        self._recording = recording
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+        self, name: str, path: ImportPath = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if path is None:
-            return _find_in(self.roots, name)
+            return self._find_in(self.roots, name)
         ours = [folder for folder in path if any(Path(folder).is_relative_to(root) for root in self.roots)]
-        return _find_in([folder for folder in ours if not is_installed(Path(folder))], name)
+        return self._find_in([folder for folder in ours if not is_installed(Path(folder))], name)
+
+    def _find_in(self, folders: Sequence[str], name: str) -> importlib.machinery.ModuleSpec | None:
+        details = [
+            (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES),
+            (importlib.machinery.SourceFileLoader, importlib.machinery.SOURCE_SUFFIXES),
+        ]
+        for folder in folders:
+            spec = importlib.machinery.FileFinder(folder, *details).find_spec(name)
+            if spec is not None and spec.loader is not None and spec.origin is not None:
+                kind = ExtensionLoader if _is_extension(spec.origin) else SourceLoader
+                spec.loader = kind(name, spec.origin, self._recording)
+                return spec
+        return None
+
+
+class InstalledFinder(importlib.abc.MetaPathFinder):
+    """Finds installed packages that kernels' modules import: read and forgotten like the project's own.
+
+    A package with compiled parts cannot be imported twice in one process; it is left to Python, with all that it
+    imports itself.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def find_spec(
+        self, name: str, path: ImportPath = None, target: types.ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name.partition(".")[0] in KEPT or not _is_asked_by_kernels(sys._getframe(1)):
+            return None
+        specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if _is_ordinary(finder))
+        spec = next((each for each in specs if each is not None), None)
+        if spec is None or spec.origin is None or type(spec.loader) is not importlib.machinery.SourceFileLoader:
+            return None
+        if is_standard(spec.origin) or has_compiled_parts(_top_folder(name, spec)):
+            return None
+        spec.loader = SourceLoader(name, spec.origin, self._recording)
+        return spec
+
+
+def _is_ordinary(finder: object) -> bool:
+    return not isinstance(finder, ProjectFinder | InstalledFinder | LastFinder) and hasattr(finder, "find_spec")
+
+
+def _is_asked_by_kernels(frame: types.FrameType | None) -> bool:
+    """Whether the module that imports something is one that a `SourceLoader` loaded; the first one is."""
+    while frame is not None:
+        loader = frame.f_globals.get("__loader__")
+        if isinstance(loader, SourceLoader):
+            return True
+        file = frame.f_code.co_filename
+        if file != __file__ and not file.startswith("<") and not is_standard(file):
+            return frame.f_globals.get("__name__") == "precast.engines.triton.load"
+        frame = frame.f_back
+    return False
+
+
+def is_standard(file: str) -> bool:
+    """Whether a file is one of Python's own library."""
+    return file.startswith(STANDARD_LIBRARY) and not is_installed(Path(file))
+
+
+def _top_folder(name: str, spec: importlib.machinery.ModuleSpec) -> str:
+    """The folder of the package that a module belongs to; empty for a module of no package."""
+    depth = name.count(".") + (1 if spec.submodule_search_locations is not None else 0)
+    return os.fspath(Path(spec.origin or "").parents[depth - 1]) if depth else ""
+
+
+@cache
+def has_compiled_parts(folder: str) -> bool:
+    """Whether a package's folder holds a compiled module or a library."""
+    return folder != "" and any(_is_extension(file) for _, _, files in os.walk(folder) for file in files)
+
+
+def _is_extension(file: str) -> bool:
+    return file.endswith((".so", *importlib.machinery.EXTENSION_SUFFIXES))
 
 
 class LastFinder(importlib.abc.MetaPathFinder):
@@ -65,7 +174,7 @@ class LastFinder(importlib.abc.MetaPathFinder):
         self.outermost = outermost
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: types.ModuleType | None = None
+        self, name: str, path: ImportPath = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         last = name.rpartition(".")[2]
         portions = [os.path.join(root, last) for root in (self.roots if path is None else path)]
@@ -94,52 +203,54 @@ def is_installed(path: Path) -> bool:
 class ImportSession:
     """The import system of one project, from construction to `close`. `outermost` is the file that starts imports."""
 
-    def __init__(self, project: Path, roots: Sequence[Path], outermost: str) -> None:
-        self.project = project
+    def __init__(self, roots: Sequence[Path], recording: Recording, outermost: str) -> None:
         self.roots = tuple(dict.fromkeys(os.fspath(root) for root in roots))
         self.seal = Seal()
+        self._recording = recording
         self._known = set(sys.modules)
         self._path = list(sys.path)
-        self._finders = (ProjectFinder(self.roots), LastFinder(self.roots, self.seal, outermost))
+        self._first = (ProjectFinder(self.roots, recording), InstalledFinder(recording))
+        self._last = LastFinder(self.roots, self.seal, outermost)
         sys.path[:0] = self.roots  # for code that reads it
         self._writes_bytecode, sys.dont_write_bytecode = not sys.dont_write_bytecode, True
-        sys.meta_path.insert(_place_before_path_finder(), self._finders[0])
-        sys.meta_path.append(self._finders[1])
+        place = _place_before_path_finder()
+        sys.meta_path[place:place] = self._first
+        sys.meta_path.append(self._last)
+        self._from_file, importlib.util.spec_from_file_location = importlib.util.spec_from_file_location, self._by_file
 
-    def modules(self) -> dict[str, Path]:
-        """Modules of the project that were imported in this session, with their files."""
-        found: dict[str, Path] = {}
-        for name, module in list(sys.modules.items()):
-            file = None if name in self._known else module.__dict__.get("__file__")
-            if isinstance(file, str) and self._is_ours(Path(file)):
-                found[name] = Path(file)
-        return found
-
-    def _is_ours(self, file: Path) -> bool:
-        return not is_installed(file) and any(
-            file.is_relative_to(each) for each in (os.fspath(self.project), *self.roots)
-        )
-
-    def files(self) -> tuple[str, ...]:
-        """Project-relative paths of the modules' files, sorted; those outside the project are not its files."""
-        project = self.project
-        inside = [file for file in set(self.modules().values()) if file.is_relative_to(project)]
-        return tuple(sorted(file.relative_to(project).as_posix() for file in inside))
+    def _by_file(self, name: str, *arguments: Any, **keywords: Any) -> importlib.machinery.ModuleSpec | None:
+        """What kernels' modules hear of `importlib.util.spec_from_file_location`."""
+        spec = self._from_file(name, *arguments, **keywords)
+        plain = spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader
+        if spec is not None and spec.origin and plain and _is_asked_by_kernels(sys._getframe(1)):
+            spec.loader = SourceLoader(name, spec.origin, self._recording)
+        return spec
 
     def close(self) -> None:
-        """Forgets the project's modules and all stand-ins, and restores the interpreter's import system."""
-        ours = self.modules()
-        for name, module in list(sys.modules.items()):
-            if name not in self._known and (name in ours or is_standin(module) or _is_namespace(module)):
-                del sys.modules[name]
-        sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in self._finders]
+        """Forgets what was imported for the project and all stand-ins, and restores the import system."""
+        for name in list(self._forgotten()):
+            del sys.modules[name]
+        ours = (*self._first, self._last)
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder not in ours]
+        importlib.util.spec_from_file_location = self._from_file
         sys.path[:] = self._path
         sys.dont_write_bytecode = not self._writes_bytecode
         linecache.clearcache()
 
+    def _forgotten(self) -> Iterator[str]:
+        for name, module in sys.modules.items():
+            if name not in self._known and (
+                name in self._recording.modules or is_standin(module) or self._is_made(name)
+            ):
+                yield name
 
-def _is_namespace(module: types.ModuleType) -> bool:
-    return module.__dict__.get("__file__") is None and "__path__" in module.__dict__
+    def _is_made(self, name: str) -> bool:
+        """Whether a module has no file: a namespace, or one that code made itself, unless in a package that stays."""
+        contents = getattr(sys.modules[name], "__dict__", {})
+        if contents.get("__file__") is not None or not ("__path__" in contents or contents.get("__spec__") is None):
+            return False
+        top = name.partition(".")[0]
+        return top == name or top not in sys.modules or top in self._recording.modules or self._is_made(top)
 
 
 def _place_before_path_finder() -> int:

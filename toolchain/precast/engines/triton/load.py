@@ -8,12 +8,14 @@ decorators need nothing from the author; a module that cannot be imported is a `
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,62 +24,78 @@ from typing import Any
 from precast.engines import StageFailure
 from precast.engines.source_digest import digest_source
 from precast.engines.triton import v3_9
-from precast.engines.triton.imports import ImportSession, SourceLoader
+from precast.engines.triton.devices import Device
+from precast.engines.triton.imports import ImportSession, SourceLoader, is_installed
+from precast.engines.triton.reading import PRIVATE, ReadRecorder, Recording
 from precast.engines.triton.stubs import Standin
 from precast.errors import Place, nearest_hint
+from precast.reads import ReadKind
 from precast.spec.model import Source
+from precast.target import Target
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A kernel's jit function, and the files whose state it was loaded from (absolute path, mtime in ns, size)."""
+    """A kernel's jit function, with what its module has read and asked so far."""
 
     function: Any
-    files: tuple[str, ...]  # project-relative, sorted
-    states: tuple[tuple[str, int, int], ...]
+    recording: Recording
+    device: Device
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The project's own files that were executed: project-relative, sorted."""
+        ran = (Path(each.name) for each in self.recording.reads() if each.kind is ReadKind.SOURCE)
+        return tuple(file.as_posix() for file in ran if not file.is_absolute() and not is_installed(file))
 
     @cached_property
     def source_digest(self) -> str:
         """The digest by which a release finds a unit again for a call of the function itself."""
         return digest_source(self.function).text
 
-    @property
-    def is_current(self) -> bool:
-        """Whether no file has changed since."""
-        return all(file_state(Path(file)) == (file, mtime, size) for file, mtime, size in self.states)
-
-
-def file_state(path: Path) -> tuple[str, int, int]:
-    """What a file looked like: path, mtime in ns, size; zeros when it is gone."""
-    try:
-        status = path.stat()
-    except OSError:
-        return (str(path), 0, 0)
-    return (str(path), status.st_mtime_ns, status.st_size)
+    def serves(self, target: Target) -> bool:
+        """Whether this is what loading for `target` would give: no file changed, and nobody asked for the target."""
+        return (target == self.device.target or not self.device.was_asked) and self.recording.is_current()
 
 
 class KernelLoader:
-    """Loads kernels one after another and keeps the last module, which the next variant usually needs again."""
+    """Loads kernels one after another and keeps the last module, which the next variant usually needs again.
+
+    One for a process: what is imported is the process's.
+    """
 
     def __init__(self) -> None:
+        self._recorder = ReadRecorder()
         self._key: tuple[object, ...] = ()
         self._session: ImportSession | None = None
         self._loaded: Loaded | None = None
 
-    def load(self, source: Source, project: Path, python_path: Sequence[Path]) -> Loaded:
-        """The kernel that `source` names; the import session stays open until another is loaded or `close`."""
+    def load(self, source: Source, project: Path, python_path: Sequence[Path], target: Target) -> Loaded:
+        """The kernel that `source` names, as its module is on `target`.
+
+        The import session stays open until another is loaded or `close`.
+        """
         key = (source, project, tuple(python_path))
-        if self._loaded is not None and key == self._key and self._loaded.is_current:
+        if self._loaded is not None and key == self._key and self._loaded.serves(target):
             return self._loaded
         self.close()
         name, root = module_name(source, project)
-        self._session = ImportSession(project, [root, *python_path], __file__)
-        module = import_module(name, project / source.file, project)
+        recording = Recording(project, [os.environ[each] for each in PRIVATE if each in os.environ])
+        self._session = ImportSession([root, *python_path], recording, __file__)
+        device = Device(target, self._session.seal)
+        with self._recorder.watching(recording), v3_9.answering_for(device):
+            module = import_module(name, project / source.file, project, recording)
+            function = find_kernel(module, source)
         self._session.seal.closed = True
-        function = find_kernel(module, source)
-        states = tuple(file_state(file) for file in sorted(set(self._session.modules().values())))
-        self._key, self._loaded = key, Loaded(function, self._session.files(), states)
+        self._key, self._loaded = key, Loaded(function, recording, device)
         return self._loaded
+
+    @contextlib.contextmanager
+    def compiling(self, loaded: Loaded, target: Target) -> Iterator[None]:
+        """For the front end's time: what the kernel's code reads and asks then is recorded too."""
+        device = loaded.device.for_target(target)
+        with self._recorder.watching(loaded.recording), v3_9.answering_for(device):
+            yield
 
     def close(self) -> None:
         """Forgets the module that is loaded."""
@@ -108,11 +126,11 @@ def module_name(source: Source, project: Path) -> tuple[str, Path]:
     return name, folder
 
 
-def import_module(name: str, file: Path, project: Path) -> types.ModuleType:
+def import_module(name: str, file: Path, project: Path, recording: Recording) -> types.ModuleType:
     """Imports the module `name`, which must be `file`; `StageFailure` at the author's line when it fails."""
     try:
         if name in sys.modules:  # a module of the worker itself has that name
-            return _import_renamed(name, file)
+            return _import_renamed(name, file, recording)
         return importlib.import_module(name)
     except StageFailure:
         raise
@@ -122,10 +140,10 @@ def import_module(name: str, file: Path, project: Path) -> types.ModuleType:
         raise StageFailure(_describe(error), find_place(error, project, file), _import_hint(error)) from error
 
 
-def _import_renamed(name: str, file: Path) -> types.ModuleType:
+def _import_renamed(name: str, file: Path, recording: Recording) -> types.ModuleType:
     """Imports a plain file whose name is taken, under one that is not."""
     other = f"kernel_{name.replace('.', '_')}"
-    spec = importlib.util.spec_from_file_location(other, file, loader=SourceLoader(other, str(file)))
+    spec = importlib.util.spec_from_file_location(other, file, loader=SourceLoader(other, str(file), recording))
     assert spec is not None and spec.loader is not None
     module = sys.modules[other] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

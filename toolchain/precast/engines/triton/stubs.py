@@ -1,71 +1,117 @@
 """Stand-ins for modules that are not installed, so that a kernel's file loads where only Triton is.
 
 In: the name of a missing top-level module. Out: a module whose every attribute, call and item is again a stand-in.
-While a module loads they are inert: decorators leave what they decorate, conditions are false, loops are empty.
-Once loading is over they are sealed: to touch one is `NotInstalled`, which Triton reports at the line of the jit
-function that did. Numbers are never made up: `int()`, `float()` and `len()` of a stand-in fail at once.
+While a module loads they are inert: decorators leave what they decorate, conditions are false, loops are empty,
+versions are the oldest, paths lead nowhere. Once loading is over they are sealed: to touch one is `NotInstalled`,
+which Triton reports at the line of the jit function that did. Numbers are never made up: `int()`, `float()` and
+`len()` of a stand-in fail at once.
 """
 
 from __future__ import annotations
 
+import enum
 import importlib.abc
 import importlib.machinery
+import inspect
 import types
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NoReturn, Protocol
 
 MARK = "__precast_standin__"
+OLDEST = "0.0.0"  # a version with which code takes the way that serves every version
+NOWHERE = "/nonexistent"
 
 
 class NotInstalled(Exception):
     """A stand-in was used where a real value is needed."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, cause: str = "") -> None:
         package = name.partition(".")[0]
-        super().__init__(f"`{name}` is used here, and `{package}` is not installed")
+        super().__init__(f"`{name}` is used here, and {cause or f'`{package}` is not installed'}")
+
+
+def _no_answer(name: str) -> Any:
+    raise KeyError(name)
 
 
 class Seal:
-    """Shared by the stand-ins of one loading: `closed` once the kernel's module is loaded."""
+    """Shared by the stand-ins of one loading: `closed` once the kernel's module is loaded.
+
+    `answer` gives the value of a dotted name that is known nevertheless, `KeyError` for any other. `asked` tells
+    whether the loading's target may have decided something.
+    """
 
     def __init__(self) -> None:
         self.closed = False
+        self.asked = False
+        self.answer: Callable[[str], Any] = _no_answer
 
 
 class Standin:
-    """Any value of a module that is not installed."""
+    """Any value of a module that is not installed. `cause` says why it is not there, when it is for another reason."""
 
-    def __init__(self, name: str, seal: Seal) -> None:
+    def __init__(self, name: str, seal: Seal, cause: str = "") -> None:
         self._name = name
         self._seal = seal
+        self._cause = cause
         self._parts: dict[str, Standin] = {}
 
-    def _part(self, key: str, text: str) -> Standin:
+    def _part(self, key: str, text: str) -> Any:
+        self._check()
+        if key not in self._parts:
+            self._parts[key] = Standin(text, self._seal, self._cause)
+        return self._parts[key]
+
+    def _check(self) -> None:
         if self._seal.closed:
-            raise NotInstalled(self._name)
-        return self._parts.setdefault(key, Standin(text, self._seal))
+            raise NotInstalled(self._name, self._cause)
 
     def __getattr__(self, name: str) -> Any:
         if name == "__version__":
-            return "0"
+            return OLDEST
+        if name == "__file__":
+            return f"{self.__fspath__()}/__init__.py"
         if name == "__triton_builtin__" and self._seal.closed:
             return True  # so that Triton uses it where it stands, and fails there
         if name.startswith("__") and name.endswith("__"):
             raise AttributeError(name)
-        return self._part(name, f"{self._name}.{name}")
+        self._check()
+        try:
+            return self._seal.answer(f"{self._name}.{name}")
+        except KeyError:
+            return self._part(name, f"{self._name}.{name}")
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """As a decorator it leaves what it decorates; any other call gives a stand-in."""
-        if len(arguments) == 1 and not keywords and _is_decorated(arguments[0]) and not self._seal.closed:
-            return arguments[0]
+        """As a decorator it leaves what it decorates, as a metaclass it is `type`; else it gives a stand-in."""
+        self._check()
+        if len(arguments) == 1 and _is_decorated(arguments[0]):
+            return self._decorate(arguments[0])
+        if [type(each) for each in arguments] == [str, tuple, dict]:
+            return types.new_class(arguments[0], arguments[1], {}, lambda space: space.update(arguments[2]))
         return self._part("()", f"{self._name}(…)")
 
-    def __getitem__(self, key: object) -> Standin:
+    def _decorate(self, value: Any) -> Any:
+        if isinstance(value, types.FunctionType):
+            return StandinFunction(value, Standin(f"{self._name}(…)", self._seal, self._cause))
+        if isinstance(value, type) and value.__init__ is object.__init__:  # type: ignore[misc]
+            value.__init__ = _keep_fields  # type: ignore[misc]
+        return value
+
+    def __getitem__(self, key: object) -> Any:
         return self._part("[]", f"{self._name}[…]")
+
+    def __setitem__(self, key: object, value: object) -> None:
+        self._check()
+
+    def __delitem__(self, key: object) -> None:
+        self._check()
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         """A class may derive from a stand-in: it then derives from an empty class of that name."""
-        return (type(self._name.rpartition(".")[2] or "Standin", (), {"__init__": _accept_anything}),)
+        contents = {"__init__": _keep_fields, "__init_subclass__": _ignore_keywords, MARK: self}
+        contents |= {"_is_protocol": True} if Protocol in bases else {"__getattr__": _find_inherited}
+        return (_metaclass_beside(bases)(self._name.rpartition(".")[2] or "Standin", (), contents),)
 
     def __instancecheck__(self, instance: object) -> bool:
         return False
@@ -86,20 +132,26 @@ class Standin:
         return None
 
     def __bool__(self) -> bool:
-        if self._seal.closed:
-            raise NotInstalled(self._name)
+        self._check()
         return False
 
     def __repr__(self) -> str:
         return f"<{self._name}, which is not installed>"
 
+    def __format__(self, form: str) -> str:
+        return repr(self)
+
+    def __fspath__(self) -> str:
+        self._check()
+        return f"{NOWHERE}/{self._name.replace('.', '/')}"
+
     def __hash__(self) -> int:
         return id(self)
 
     def _no_number(self, *_: object) -> NoReturn:
-        raise NotInstalled(self._name)
+        raise NotInstalled(self._name, self._cause)
 
-    __int__ = __float__ = __index__ = __len__ = __complex__ = _no_number
+    __int__ = __float__ = __index__ = __len__ = __complex__ = __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
 
     def _combine(self, _: object = None) -> Any:
         return self._part("()", self._name)
@@ -107,8 +159,56 @@ class Standin:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _combine
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __matmul__ = __rmatmul__ = _combine
     __and__ = __rand__ = __or__ = __ror__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = _combine
+    __rlshift__ = __rrshift__ = __divmod__ = __rdivmod__ = _combine
     __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = _combine
     __eq__ = __ne__ = _combine
+
+
+class StandinFunction:
+    """A function that a missing decorator was put on: itself, with whatever else the decorator would have added."""
+
+    def __init__(self, function: types.FunctionType, standin: Standin) -> None:
+        self.__wrapped__ = function
+        self._standin = standin
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self.__wrapped__(*arguments, **keywords)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self.__wrapped__.__get__(instance, owner) if instance is not None else self
+
+    def __getattr__(self, name: str) -> Any:
+        dunder = name.startswith("__") and name.endswith("__")
+        if dunder or hasattr(self.__wrapped__, name):
+            return getattr(self.__wrapped__, name)
+        return getattr(self._standin, name)
+
+
+class StandinType(type):
+    """The type of classes that derive from a stand-in: what they lack they may have inherited."""
+
+    def __getattr__(cls, name: str) -> Any:
+        return _find_inherited(cls, name)
+
+
+def _find_inherited(heir: Any, name: str) -> Any:
+    """An attribute of a class, or of its instance, that its missing base may have."""
+    if name.startswith("__") and name.endswith("__"):
+        raise AttributeError(name)
+    return getattr(getattr(heir, MARK), name)
+
+
+def _metaclass_beside(bases: tuple[object, ...]) -> type:
+    """A metaclass that agrees with those of the other bases."""
+    kinds = dict.fromkeys(type(each) for each in bases if isinstance(each, type))
+    if any(issubclass(kind, enum.EnumMeta) for kind in kinds):
+        return type  # whose members decide what a class of that kind is
+    return _joined_metaclass(tuple(kind for kind in kinds if kind is not type and not issubclass(kind, StandinType)))
+
+
+@cache
+def _joined_metaclass(others: tuple[type, ...]) -> type:
+    return type("StandinType", (StandinType, *others), {}) if others else StandinType
 
 
 class NotInstalledPart(NotInstalled, AttributeError):
@@ -131,7 +231,7 @@ def make_module(name: str, seal: Seal) -> types.ModuleType:
 
 def is_standin(module: types.ModuleType | None) -> bool:
     """Whether a module stands for one that is not installed."""
-    return module is not None and MARK in module.__dict__
+    return MARK in getattr(module, "__dict__", {})
 
 
 class StandinLoader(importlib.abc.Loader):
@@ -148,11 +248,20 @@ class StandinLoader(importlib.abc.Loader):
 def _is_decorated(value: object) -> bool:
     if isinstance(value, Standin):
         return False
-    return isinstance(value, types.FunctionType | type) or hasattr(value, "arg_names")
+    if isinstance(value, types.FunctionType | StandinFunction | type):
+        return True
+    return hasattr(value, "arg_names") or hasattr(value, "fn")  # a jit function, or what is put around one
 
 
-def _accept_anything(self: object, *arguments: object, **keywords: object) -> None:
-    """The constructor of classes that derive from a stand-in."""
+def _keep_fields(self: Any, *values: object, **keywords: object) -> None:
+    """The constructor of classes that derive from a stand-in: values become fields, by place or by name."""
+    names = [name for kind in reversed(type(self).__mro__) for name in inspect.get_annotations(kind)]
+    for name, value in (*zip(dict.fromkeys(names), values, strict=False), *keywords.items()):
+        object.__setattr__(self, name, value)
+
+
+def _ignore_keywords(cls: type, **keywords: object) -> None:
+    """Takes the keywords of a class that derives from a stand-in."""
 
 
 def standin_spec(name: str, seal: Seal) -> importlib.machinery.ModuleSpec:

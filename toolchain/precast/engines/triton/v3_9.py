@@ -2,8 +2,7 @@
 
 Its environment variables are in `environment.py`, which parents of workers read too. In: targets, option values,
 jit functions, IR text. Out: Triton's own objects, handled elsewhere without looking inside.
-Never asks for Triton's active driver: there is no GPU here. `answer_for_target` puts a driver in its place that knows
-the target and nothing else, for kernels that ask which target they are compiled for.
+Never asks for Triton's active driver: there is no GPU here. `answering_for` puts another in its place.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import triton
+from triton import knobs
 from triton._C.libtriton import ir, llvm
 from triton.backends.compiler import GPUTarget, Language
 from triton.compiler.compiler import ASTSource
@@ -58,6 +58,8 @@ def make_gpu_target(target: Target) -> Any:
     """Triton's name for a target; the warp size is a property of the architecture."""
     if target.kind is Backend.CUDA:
         return GPUTarget("cuda", int(target.arch), 32)
+    if target.kind is Backend.CPU:
+        return GPUTarget("cpu", target.arch, 1)
     return GPUTarget("hip", target.arch, 32 if int(target.arch[3:-2]) >= 10 else 64)
 
 
@@ -76,19 +78,23 @@ def option_names(backend: Any) -> tuple[str, ...]:
     return tuple(type(parse_options(backend, {})).__dataclass_fields__)
 
 
-class TargetOnly:
-    """Stands where Triton expects a GPU driver, and knows only which target is compiled for."""
+@contextlib.contextmanager
+def answering_for(device: Any) -> Iterator[None]:
+    """Code that asks for Triton's active driver in the block hears `device`, on every machine."""
+    before, driver._active = driver._active, device
+    knobs_before = {name: dict(vars(each)) for name, each in _knobs()}
+    try:
+        yield
+    finally:
+        driver._active = before
+        for name, each in _knobs():
+            vars(each).clear()
+            vars(each).update(knobs_before[name])
 
-    def __init__(self, target: Target) -> None:
-        self._target = make_gpu_target(target)
 
-    def get_current_target(self) -> Any:
-        return self._target
-
-
-def answer_for_target(target: Target) -> None:
-    """Makes code that asks for the current target while it is compiled hear `target`, on every machine."""
-    driver.set_active(TargetOnly(target))
+def _knobs() -> list[tuple[str, Any]]:
+    """Triton's groups of settings, which code can set as it likes."""
+    return [(name, each) for name, each in vars(knobs).items() if isinstance(each, knobs.base_knobs)]
 
 
 def is_jit_function(value: object) -> bool:

@@ -1,0 +1,209 @@
+"""What a kernel's module read and asked when it was imported: all of it is told, and nothing that it did not."""
+
+import hashlib
+import os
+
+import pytest
+
+from precast.engines.triton.load import KernelLoader
+from precast.reads import ABSENT, Read, ReadKind, digest_now
+from precast.spec.model import Source
+from precast.target import Target
+
+CPU, CUDA, HIP = (Target.parse(text) for text in ("cpu:x86-64-v3", "cuda:90", "hip:gfx942"))
+HEAD = "import triton\nimport triton.language as tl\n"
+KERNEL = "@triton.jit\ndef kernel(x_ptr):\n    tl.store(x_ptr, VALUE)\n"
+
+
+@pytest.fixture
+def loader():
+    found = KernelLoader()
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def load(loader, tmp_path):
+    """Loads `kernel` from `kernels/one.py`, beside other files."""
+
+    def load_files(text: str, target: Target = CUDA, **others: str):
+        for name, content in {"one.py": text, **others}.items():
+            path = tmp_path / "kernels" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.exists() or path.read_text() != content:
+                path.write_text(content)
+        return loader.load(Source("kernels/one.py", "", "kernel"), tmp_path, [tmp_path / "kernels"], target)
+
+    return load_files
+
+
+def digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def reads_of(loaded, kind: ReadKind) -> dict[str, str]:
+    return {each.name: each.digest for each in loaded.recording.reads() if each.kind is kind}
+
+
+def test_every_source_is_told_with_the_digest_of_what_ran(load):
+    text = HEAD + "import importlib\nVALUE = tl.constexpr(importlib.import_module('hel' + 'per').VALUE)\n" + KERNEL
+    loaded = load(text, **{"helper.py": "VALUE = 2\n"})
+    assert reads_of(loaded, ReadKind.SOURCE) == {
+        "kernels/one.py": digest_of(text),
+        "kernels/helper.py": digest_of("VALUE = 2\n"),
+    }
+    assert loaded.recording.reads() == tuple(sorted(loaded.recording.reads()))
+
+
+def test_a_file_that_changes_while_it_runs_is_told_and_compiled_as_it_ran(load):
+    """Triton reads a function's text when it is decorated, long after Python compiled the module."""
+    edit = "import pathlib\npathlib.Path(__file__).write_text('VALUE = 9\\n')\nVALUE = tl.constexpr(1)\n"
+    loaded = load(HEAD + edit + KERNEL)
+    assert "VALUE)" in loaded.function.src
+    assert reads_of(loaded, ReadKind.SOURCE) == {"kernels/one.py": digest_of(HEAD + edit + KERNEL)}
+    assert not loaded.recording.is_current()
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "json.loads(pathlib.Path(__file__).with_name('tuned.json').read_text())",
+        "json.load(open(os.path.join(os.path.dirname(__file__), 'tuned.json')))",
+        "json.loads(os.read(os.open(os.path.join(os.path.dirname(__file__), 'tuned.json'), os.O_RDONLY), 99))",
+        "json.loads(pkgutil.get_data(__name__, 'tuned.json'))",
+        "json.loads(importlib.resources.files('pack').joinpath('tuned.json').read_text())",
+    ],
+)
+def test_a_data_file_is_told(load, reading):
+    head = "import importlib.resources, json, os, pathlib, pkgutil\n"
+    content = '{"d": 1}\n'
+    others = {"tuned.json": content, "pack/__init__.py": "", "pack/tuned.json": content}
+    (name,) = reads_of(
+        load(HEAD + head + f"VALUE = tl.constexpr({reading}['d'])\n" + KERNEL, **others), ReadKind.DATA
+    ).items()
+    assert name == ("kernels/pack/tuned.json" if "pack" in reading else "kernels/tuned.json", digest_of(content))
+
+
+@pytest.mark.parametrize(
+    "listing",
+    ["os.listdir(HERE)", "list(os.scandir(HERE))", "glob.glob(HERE + '/*.json')", "list(pathlib.Path(HERE).iterdir())"],
+)
+def test_a_folder_that_is_listed_is_told(load, tmp_path, listing):
+    head = "import glob, os, pathlib\nHERE = os.path.dirname(__file__)\n"
+    loaded = load(HEAD + head + f"VALUE = tl.constexpr(len({listing}))\n" + KERNEL, **{"a.json": ""})
+    (read,) = (each for each in loaded.recording.reads() if each.kind is ReadKind.DIRECTORY)
+    assert read.name == "kernels" and digest_now(read, tmp_path, {}) == read.digest
+    (tmp_path / "kernels" / "__pycache__").mkdir()
+    assert digest_now(read, tmp_path, {}) == read.digest
+    (tmp_path / "kernels" / "b.json").write_text("")
+    assert digest_now(read, tmp_path, {}) != read.digest
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        "os.environ['ASKED']",
+        "os.environ.get('ASKED')",
+        "os.getenv('ASKED')",
+        "'ASKED' in os.environ",
+        "dict(os.environ)",
+    ],
+)
+def test_a_variable_that_is_asked_for_is_told(load, monkeypatch, asking):
+    monkeypatch.setenv("ASKED", "yes")
+    found = reads_of(
+        load(HEAD + f"import os\nVALUE = tl.constexpr(1)\nASKED = {asking}\n" + KERNEL), ReadKind.ENVIRONMENT
+    )
+    assert found["ASKED"] == digest_of("yes")
+    assert asking.startswith("dict") or set(found) == {"ASKED"}
+
+
+def test_a_variable_that_is_not_there_is_told_too(load, monkeypatch):
+    monkeypatch.delenv("ASKED", raising=False)
+    loaded = load(HEAD + "import os\nVALUE = tl.constexpr(int(os.environ.get('ASKED', 1)))\n" + KERNEL)
+    assert reads_of(loaded, ReadKind.ENVIRONMENT) == {"ASKED": ABSENT}
+
+
+def test_a_module_that_reads_nothing_tells_nothing(load):
+    loaded = load(HEAD + "import json, dataclasses, torch\nVALUE = tl.constexpr(1)\n" + KERNEL)
+    assert {each.kind for each in loaded.recording.reads()} == {ReadKind.SOURCE}
+
+
+def test_what_a_module_sets_of_the_environment_is_not_left_to_others(load):
+    before = dict(os.environ)
+    text = "import os\nos.environ['LEFT_BEHIND'] = '1'\nos.environ.pop('PATH')\nVALUE = tl.constexpr(1)\n"
+    loaded = load(HEAD + text + KERNEL)
+    assert dict(os.environ) == before
+    assert type(os.environ).__module__ == "os"
+    assert loaded.recording.changed == {"LEFT_BEHIND": "1", "PATH": None}
+
+
+def test_a_helper_loaded_by_its_path_is_a_source(load, tmp_path):
+    text = (
+        "import importlib.util, os\n"
+        "spec = importlib.util.spec_from_file_location('by_path', os.path.dirname(__file__) + '/helper.txt.py')\n"
+        "module = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(module)\n"
+        "VALUE = tl.constexpr(module.VALUE)\n"
+    )
+    loaded = load(HEAD + text + KERNEL, **{"helper.txt.py": "VALUE = 3\n"})
+    assert reads_of(loaded, ReadKind.SOURCE)["kernels/helper.txt.py"] == digest_of("VALUE = 3\n")
+
+
+def test_an_installed_helper_is_told_however_often_it_is_used(loader, monkeypatch, tmp_path):
+    package = tmp_path / "site-packages" / "installed_helper"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("VALUE = 4\n")
+    monkeypatch.syspath_prepend(package.parent)
+    for name in ("a", "b"):
+        project = tmp_path / name
+        project.mkdir()
+        (project / "one.py").write_text(HEAD + "import installed_helper\nVALUE = tl.constexpr(4)\n" + KERNEL)
+        loaded = loader.load(Source("one.py", "", "kernel"), project, [project], CUDA)
+        expected = Read(ReadKind.SOURCE, str(package / "__init__.py"), digest_of("VALUE = 4\n"))
+        assert expected in loaded.recording.reads()
+        assert loaded.files == ("one.py",)
+
+
+def test_what_was_read_makes_a_loaded_kernel_old(load, tmp_path):
+    text = HEAD + "VALUE = tl.constexpr(int(open(__file__ + '.txt').read()))\n" + KERNEL
+    first = load(text, **{"one.py.txt": "1"})
+    assert load(text, **{"one.py.txt": "1"}).function.__globals__["VALUE"].value == 1
+    second = load(text, **{"one.py.txt": "22"})
+    assert second is not first and second.function.__globals__["VALUE"].value == 22
+
+
+BACKEND = "VALUE = tl.constexpr({'cuda': 2, 'hip': 3, 'cpu': 4}[{}])\n"
+ASKING = {
+    "current target": "triton.runtime.driver.active.get_current_target().backend",
+    "an is_cuda of its own": "'cuda' if is_cuda() else 'hip' if is_hip() else 'cpu'",
+    "the device": "{'cuda': TORCH, 'cpu': 'cpu'}[triton.runtime.driver.active.get_active_torch_device().type]",
+    "torch": "('hip' if torch.version.hip else 'cuda') if torch.cuda.is_available() else 'cpu'",
+}
+QUESTIONS = """import torch
+def is_cuda():
+    return triton.runtime.driver.active.get_current_target().backend == "cuda"
+def is_hip():
+    return triton.runtime.driver.active.get_current_target().backend == "hip"
+TORCH = "hip" if torch.version.hip is not None else "cuda"
+"""
+
+
+@pytest.mark.parametrize("question", ASKING.values(), ids=ASKING)
+def test_a_module_hears_of_the_units_own_target_whatever_was_loaded_before(load, question):
+    text = HEAD + QUESTIONS + BACKEND.replace("[{}]", f"[{question}]") + KERNEL
+    for target, value in [(CPU, 4), (CUDA, 2), (HIP, 3), (CUDA, 2), (CPU, 4), (HIP, 3), (CPU, 4)]:
+        assert load(text, target).function.__globals__["VALUE"].value == value
+    from triton.runtime.driver import driver
+
+    assert driver._active is None
+
+
+def test_a_module_that_asks_for_no_target_serves_them_all(load):
+    text = HEAD + "VALUE = tl.constexpr(1)\n" + KERNEL
+    assert load(text, CUDA) is load(text, CPU)
+
+
+def test_a_capability_is_the_units(load):
+    text = HEAD + "import torch\nVALUE = tl.constexpr(torch.cuda.get_device_capability()[0])\n" + KERNEL
+    assert [load(text, target).function.__globals__["VALUE"].value for target in (CUDA, HIP)] == [9, 9]
+    assert load(text, Target.parse("cuda:120")).function.__globals__["VALUE"].value == 12

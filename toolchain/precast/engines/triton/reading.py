@@ -1,0 +1,194 @@
+"""What a kernel's module reads while it is imported: files that it runs, opens and lists, variables that it asks for.
+
+In: Python's audit events, the loader of sources, a mapping in the place of `os.environ`. Out: `Read` values. What the
+import system, Triton and this toolchain read for themselves does not count; nor do the machine's own pseudo files and
+the worker's private folders, whose content is never the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import types
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from precast.reads import Read, ReadKind, digest_directory, digest_file, digest_variable
+from precast.store import digest_bytes
+
+PSEUDO = ("/proc", "/sys", "/dev")
+PRIVATE = frozenset({"HOME", "TMPDIR"})  # a worker's own folder: another one each time
+SILENT = frozenset({"triton", "precast", "importlib", "zipimport", "inspect", "linecache"})
+CARRIERS = frozenset({"os", "io", "pathlib", "codecs", "tokenize", "glob", "json", "_collections_abc", "genericpath"})
+
+EVENTS = {
+    "open": ReadKind.DATA,
+    "ctypes.dlopen": ReadKind.DATA,
+    "os.listdir": ReadKind.DIRECTORY,
+    "os.scandir": ReadKind.DIRECTORY,
+}
+
+
+class Recording:
+    """What the modules of one loading have read so far, and what they changed of the environment."""
+
+    def __init__(self, project: Path, private: Sequence[str]) -> None:
+        self._project = project
+        self._private = tuple(private)
+        self._found: dict[tuple[ReadKind, str], str] = {}
+        self._states: dict[str, FileState] = {}
+        self.modules: set[str] = set()  # names of the modules that were executed
+        self.changed: dict[str, str | None] = {}  # variables that the modules set, or removed
+
+    def note_source(self, path: str, data: bytes) -> None:
+        """A file that is executed, with the bytes that are."""
+        self._states[path] = file_state(path)
+        self._found[(ReadKind.SOURCE, path)] = digest_bytes(data)
+
+    def note(self, kind: ReadKind, path: str) -> None:
+        """A file that is opened, or a folder that is listed, about now."""
+        path = os.path.abspath(path)
+        if (kind, path) in self._found or path.startswith(PSEUDO) or self._is_private(path):
+            return
+        self._states[path] = file_state(path)
+        digest = digest_directory(Path(path)) if kind is ReadKind.DIRECTORY else digest_file(Path(path))
+        self._found[(kind, path)] = digest
+
+    def note_variable(self, name: str, environment: Mapping[str, str]) -> None:
+        """A variable that is asked for, be it not there. What the modules set themselves they do not read."""
+        if name not in PRIVATE and name not in self.changed:
+            self._found.setdefault((ReadKind.ENVIRONMENT, name), digest_variable(name, environment))
+
+    def _is_private(self, path: str) -> bool:
+        return not self._is_inside(path) and any(Path(path).is_relative_to(each) for each in self._private)
+
+    def _is_inside(self, path: str) -> bool:
+        return Path(path).is_relative_to(self._project)
+
+    def reads(self) -> tuple[Read, ...]:
+        """All that was read, sorted. A source that was also opened counts once."""
+        ran = {name for kind, name in self._found if kind is ReadKind.SOURCE}
+        kept = [key for key in self._found if key[0] is not ReadKind.DATA or key[1] not in ran]
+        return tuple(sorted(Read(kind, self._show(kind, name), self._found[kind, name]) for kind, name in kept))
+
+    def _show(self, kind: ReadKind, name: str) -> str:
+        if kind is ReadKind.ENVIRONMENT or not self._is_inside(name):
+            return name
+        return Path(name).relative_to(self._project).as_posix()
+
+    def is_current(self) -> bool:
+        """Whether no file or folder has changed since it was read."""
+        return all(file_state(path) == state for path, state in self._states.items())
+
+
+FileState = tuple[int, int]
+
+
+def file_state(path: str) -> FileState:
+    """What a file looks like: mtime in ns, size; zeros when it is gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return (status.st_mtime_ns, status.st_size)
+
+
+class ReadRecorder:
+    """Hears what code reads; one for a process, since Python keeps an audit hook for ever."""
+
+    def __init__(self) -> None:
+        self._recording: Recording | None = None
+        sys.addaudithook(self._hear)
+
+    @contextlib.contextmanager
+    def watching(self, recording: Recording) -> Iterator[None]:
+        """Records what code reads in the block. What it changes of the environment holds in such blocks alone."""
+        environment = os.environ
+        before = dict(environment)
+        _change(environment, recording.changed)
+        os.environ = RecordedEnvironment(environment, recording)  # type: ignore[assignment]  # noqa: B003
+        self._recording = recording
+        try:
+            yield
+        finally:
+            self._recording = None
+            os.environ = environment  # noqa: B003
+            after = dict(environment)
+            recording.changed = {
+                name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)
+            }
+            _change(environment, {name: before.get(name) for name in recording.changed})
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Python's audit hook. Our own reading of what is recorded is none of the user's."""
+        recording = self._recording
+        if recording is None or event not in EVENTS or not arguments or is_silent(sys._getframe(1)):
+            return
+        path = "." if arguments[0] is None else arguments[0]
+        if not isinstance(path, str | bytes | os.PathLike) or (event == "open" and not _is_reading(arguments[2])):
+            return
+        self._recording = None
+        try:
+            recording.note(EVENTS[event], os.fsdecode(path))
+        finally:
+            self._recording = recording
+
+
+def _change(environment: MutableMapping[str, str], changed: Mapping[str, str | None]) -> None:
+    for name, value in changed.items():
+        environment.pop(name, None) if value is None else environment.update({name: value})
+
+
+def _is_reading(flags: int) -> bool:
+    return (flags & os.O_ACCMODE) != os.O_WRONLY
+
+
+def is_silent(frame: types.FrameType | None) -> bool:
+    """Whether what reads at `frame` is not the user's code: the innermost module that is no mere carrier decides."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        if name.partition(".")[0] not in CARRIERS:
+            return name.partition(".")[0] in SILENT
+        frame = frame.f_back
+    return True
+
+
+class RecordedEnvironment(MutableMapping[str, str]):
+    """`os.environ` for the time of a load: tells which variables are asked for."""
+
+    def __init__(self, environment: os._Environ[str], recording: Recording) -> None:
+        self._environment = environment
+        self._recording = recording
+
+    def __getitem__(self, name: str) -> str:
+        if isinstance(name, str) and not is_silent(sys._getframe(1)):
+            self._recording.note_variable(name, self._environment)
+        return self._environment[name]
+
+    def __setitem__(self, name: str, value: str) -> None:
+        self._environment[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._environment[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._environment)
+
+    def __len__(self) -> int:
+        return len(self._environment)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._environment, name)  # `encodekey` and other parts of Python's own class
+
+    def copy(self) -> dict[str, str]:
+        return dict(self)
+
+    def __or__(self, other: Any) -> dict[str, str]:
+        return dict(self) | dict(other)
+
+    def __ror__(self, other: Any) -> dict[str, str]:
+        return dict(other) | dict(self)
