@@ -43,8 +43,8 @@ _TAKEN_TEXT = """
 """
 _TAKEN = frozenset(_TAKEN_TEXT.split())
 LIBRARY_FUNCTIONS = (
-    "open", "open_signed", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads", "set_allocator",
-    "set_buffer_reader",
+    "open", "open_signed", "open_with", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads",
+    "set_allocator", "set_buffer_reader",
 )  # fmt: skip
 PACKAGE_NAMES = ("release", "serve", "check_signature")  # besides the functions above that Python has too
 

@@ -165,8 +165,8 @@ static PyObject *check_signature(PyObject *self, PyObject *key) {
         return NULL;
     if (size != 32)
         return PyErr_Format(PyExc_ValueError, "an ed25519 public key has 32 bytes, not %zd", size);
-    return finish(self, precast_check_signature(precast_folder(owner->release), precast_index_of(owner->release),
-                                                (const unsigned char *)bytes));
+    const precast_policy policy = {.keys = (const unsigned char *)bytes, .key_count = 1};
+    return finish(self, precast_demand(owner->release, &policy));
 }
 
 static PyObject *describe(const precast_unit *unit, const char *description) {

@@ -7,13 +7,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 from collections.abc import Mapping, Sequence
 
 from precast.artifact import Parameter, TensorDescriptor
 from precast.errors import BugError, PlanError
 from precast.grid import compile_grid, parse_grid
-from precast.launch.formats.interface import ABSENT, element_type, interface_digest, leaves_of, run_time_arguments
+from precast.launch.formats.interface import (
+    ABSENT,
+    axis_payload,
+    dtype_axis_number,
+    element_type,
+    interface_digest,
+    leaves_of,
+    run_time_arguments,
+    slot_code,
+    units_of,
+)
 from precast.launch.formats.records import (
     ARCH_EXACT,
     ARCH_FORWARD,
@@ -24,7 +33,6 @@ from precast.launch.formats.records import (
     HEADER,
     HINT_KINDS,
     MAGIC,
-    NO_AXIS,
     PARAMETER_KINDS,
     RECORDS,
     RELATIONS,
@@ -38,7 +46,6 @@ from precast.launch.formats.values import (
     POINTER,
     SCHEMA,
     TYPE_CODES,
-    AxisInterface,
     ImagePlace,
     IndexedUnit,
     KernelInterface,
@@ -59,30 +66,21 @@ def write_index(index: ReleaseIndex) -> bytes:
     tables = Tables()
     file_numbers = {
         file.path: tables.add("files", tables.text(file.path), 0, file.size, bytes.fromhex(file.digest))
-        for file in index.files
+        for file in sorted(index.files, key=lambda file: file.path)
     }
     images: dict[ImagePlace, int] = {}
     for kernel in index.interface.kernels:
         units = sorted(
             (each for each in index.units if each.unit.kernel == kernel.name), key=lambda each: str(each.unit)
         )
+        if tuple(str(each.unit) for each in units) != units_of(index.interface, kernel.name):
+            raise BugError(f"the index of `{kernel.name}` does not hold the units that its interface names")
         for each in units:
             if each.image not in images:
                 images[each.image] = _add_image(tables, each.image, file_numbers)
         rules = [rule for rule in index.selection if rule.kernel == kernel.name]
         _add_kernel(tables, kernel, units, images, rules)
     return _assemble(tables, tables.text(index.interface.name), bytes.fromhex(interface_digest(index.interface)))
-
-
-def axis_payload(axis: AxisInterface, value: Constant) -> int:
-    """The 64-bit number by which C knows an axis value."""
-    if axis.kind == "dtype":
-        return TYPE_CODES[str(value)]
-    if axis.kind == "word":
-        return axis.values.index(value) + 1
-    if axis.kind == "float":
-        return int(struct.unpack("<q", struct.pack("<d", value))[0])
-    return int(value)  # type: ignore[arg-type]  # int and bool axes hold nothing else
 
 
 def _assemble(tables: Tables, name: int, interface: bytes) -> bytes:
@@ -134,17 +132,16 @@ def _add_kernel(
 
 
 def _argument_rows(tables: Tables, kernel: KernelInterface) -> tuple[list[Row], list[Row]]:
-    axis_names = [axis.name for axis in kernel.axes]
-    kinds = {"ptr": POINTER, "const ptr": POINTER, "tensordesc": DESCRIPTOR}
     first_slot = len(tables.rows["slots"])
     arguments: list[Row] = []
     slots: list[Row] = []
     for number, argument in enumerate(kernel.arguments):
         arguments.append((tables.text(argument.name), first_slot + len(slots), len(argument.slots), 0))
         for slot in argument.slots:
-            code = kinds.get(slot.type) or TYPE_CODES[slot.type]
-            axis = axis_names.index(slot.dtype_axis) if slot.dtype_axis else NO_AXIS
-            slots.append((tables.text(slot.name), code, slot.type == "const ptr", slot.rank, axis, number, 0))
+            axis = dtype_axis_number(kernel, slot)
+            slots.append(
+                (tables.text(slot.name), slot_code(slot), slot.type == "const ptr", slot.rank, axis, number, 0)
+            )
     return arguments, slots
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+import struct
 from collections.abc import Iterable, Sequence
 
-from precast.codec import to_json
 from precast.errors import PlanError
+from precast.launch.formats.records import AXIS_KINDS, NO_AXIS
 from precast.launch.formats.values import (
+    DESCRIPTOR,
     LAUNCH_ABI,
+    POINTER,
     SCHEMA,
     TYPE_CODES,
     ArgumentInterface,
@@ -20,6 +23,7 @@ from precast.launch.formats.values import (
     KernelInterface,
     ReleaseInterface,
     Slot,
+    word_of,
 )
 from precast.spec.model import Argument, Constant, Unit
 
@@ -43,8 +47,73 @@ def describe_interface(name: str, units: Iterable[Unit]) -> ReleaseInterface:
 
 
 def interface_digest(interface: ReleaseInterface) -> str:
-    """sha256 hex over schema, launch ABI and interface: the same for library and index that go together."""
-    return hashlib.sha256(f"{SCHEMA} {LAUNCH_ABI} {to_json(interface)}".encode()).hexdigest()
+    """sha256 hex over schema, launch ABI and interface: the same for library and index that go together.
+
+    Texts end in NUL, numbers are 64-bit and little-endian: `runtime/interface.c` makes it from the tables of an index.
+    """
+    parts = [_number(SCHEMA), _number(LAUNCH_ABI), _text(interface.name), _number(len(interface.kernels))]
+    for kernel in interface.kernels:
+        units = units_of(interface, kernel.name)
+        parts += [_text(kernel.name), _text(kernel.source), *_argument_parts(kernel), *_axis_parts(kernel)]
+        parts += [_number(len(units)), *map(_text, units)]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def units_of(interface: ReleaseInterface, kernel: str) -> tuple[str, ...]:
+    """The units of one kernel, sorted by text."""
+    return tuple(unit for unit in interface.units if kernel_of(unit) == kernel)
+
+
+def kernel_of(unit: str) -> str:
+    """The kernel that a unit's text begins with."""
+    return re.split("[:@]", unit, maxsplit=1)[0]
+
+
+def slot_code(slot: Slot) -> int:
+    """What a caller passes, as the index says it: a pointer, a descriptor, or the number of a scalar's type."""
+    kinds = {"ptr": POINTER, "const ptr": POINTER, "tensordesc": DESCRIPTOR}
+    return kinds.get(slot.type) or TYPE_CODES[slot.type]
+
+
+def dtype_axis_number(kernel: KernelInterface, slot: Slot) -> int:
+    """The axis that the slot's element type decides; NO_AXIS: none."""
+    return [axis.name for axis in kernel.axes].index(slot.dtype_axis) if slot.dtype_axis else NO_AXIS
+
+
+def axis_payload(axis: AxisInterface, value: Constant) -> int:
+    """The 64-bit number by which C knows an axis value."""
+    if axis.kind == "dtype":
+        return TYPE_CODES[str(value)]
+    if axis.kind == "word":
+        return axis.values.index(value) + 1
+    if axis.kind == "float":
+        return int(struct.unpack("<q", struct.pack("<d", value))[0])
+    return int(value)  # type: ignore[arg-type]  # int and bool axes hold nothing else
+
+
+def _argument_parts(kernel: KernelInterface) -> Iterable[bytes]:
+    yield _number(len(kernel.arguments))
+    for argument in kernel.arguments:
+        yield from (_text(argument.name), _number(len(argument.slots)))
+        for slot in argument.slots:
+            yield from (_text(slot.name), _number(slot_code(slot)), _number(slot.type == "const ptr"))
+            yield from (_number(slot.rank), _number(dtype_axis_number(kernel, slot)))
+
+
+def _axis_parts(kernel: KernelInterface) -> Iterable[bytes]:
+    yield _number(len(kernel.axes))
+    for axis in kernel.axes:
+        yield from (_text(axis.name), _number(AXIS_KINDS[axis.kind]), _number(len(axis.values)))
+        for value in axis.values:
+            yield from (_number(axis_payload(axis, value)), _text(word_of(value)))
+
+
+def _text(text: str) -> bytes:
+    return text.encode() + b"\0"
+
+
+def _number(value: int) -> bytes:
+    return struct.pack("<q", value)
 
 
 def leaves_of(argument: Argument) -> tuple[tuple[str, str], ...]:

@@ -18,6 +18,7 @@ static void free_device(precast_device *device) {
     free(device->candidates);
     free(device->tests);
     free(device->modules);
+    free(device->images);
     free(device->ready);
     free(device);
 }
@@ -63,8 +64,9 @@ static precast_status make_device(precast_release *release, const precast_driver
         status = precast_list_candidates(&release->index, device);
     if (status == PRECAST_OK) {
         device->modules = calloc(release->index.image_count + 1, sizeof *device->modules);
+        device->images = calloc(release->index.image_count + 1, sizeof *device->images);
         device->ready = calloc(release->index.unit_count + 1, sizeof *device->ready);
-        if (!device->modules || !device->ready)
+        if (!device->modules || !device->images || !device->ready)
             status = precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for the tables of %s", device->facts.name);
     }
     if (status != PRECAST_OK) {

@@ -78,7 +78,9 @@ static precast_status provide_all(allocations *held, const precast_unit_record *
                                   uint64_t programs) {
     const precast_index *index = held->index;
     /* On CUDA a program of a cluster has one part for each of its blocks. */
-    uint64_t parts = held->device->driver->backend == PRECAST_CUDA ? programs * unit->ctas : programs;
+    uint64_t parts = programs;
+    if (held->device->driver->backend == PRECAST_CUDA && __builtin_mul_overflow(programs, unit->ctas, &parts))
+        parts = UINT64_MAX;
     precast_status status = provide(held, parameters, parameters->global_scratch, unit->global_scratch_bytes, parts,
                                     unit->global_scratch_align, 0, "global scratch");
     if (status == PRECAST_OK)

@@ -140,7 +140,7 @@ typedef struct precast_index {
     uint32_t kernel_count, unit_count, image_count, file_count;
 } precast_index;
 
-/* Maps and checks `path`. `interface` is the digest that the caller was generated with, or NULL for any. */
+/* Reads and checks `path`. `interface` is the digest that the caller was generated with, or NULL for any. */
 precast_status precast_open_index(const char *path, const unsigned char *interface, precast_index *index);
 
 static inline const char *precast_text(const precast_index *index, uint32_t place) {

@@ -1,5 +1,6 @@
 /* manifest.json beside the index: whole, and of the same release. It is text of one form, so that no JSON is read here:
  * sorted keys, a line for each, and first the digest of all the rest without its spaces and line ends. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,29 +71,51 @@ int precast_manifest_names(const precast_view *manifest, const precast_index *in
     return listed && !memcmp(listed, digest, DIGITS);
 }
 
-static precast_status check(const char *path, const precast_view *manifest, const precast_index *index) {
+int precast_manifest_text(const precast_view *manifest, const char *member, char *text, size_t capacity) {
+    char before[64];
+    int length = snprintf(before, sizeof before, "\n \"%s\": \"", member);
+    const char *data = (const char *)manifest->data, *end = data + manifest->size;
+    const char *start = memmem(data, manifest->size, before, (size_t)length);
+    if (!start)
+        return 0;
+    start += length;
+    const char *quote = memchr(start, '"', (size_t)(end - start));
+    size_t size = quote ? (size_t)(quote - start) : capacity;
+    if (size >= capacity || memchr(start, '\\', size) || memchr(start, 0, size))
+        return 0;
+    memcpy(text, start, size);
+    text[size] = 0;
+    return 1;
+}
+
+precast_status precast_check_whole(const char *folder, const precast_index *index, const precast_view *manifest) {
     const char *listed = find_listed(manifest);
     char digest[DIGITS + 1];
     if (!is_whole(manifest))
-        return precast_fail(PRECAST_DAMAGED, "%s does not match its own digest", path);
+        return precast_fail(PRECAST_DAMAGED, "%s/manifest.json does not match its own digest", folder);
     if (!listed)
-        return precast_fail(PRECAST_MISMATCH, "%s lists no index.bin", path);
+        return precast_fail(PRECAST_MISMATCH, "%s/manifest.json lists no index.bin", folder);
     hash_index(index, digest);
     if (memcmp(listed, digest, DIGITS))
-        return precast_fail(PRECAST_MISMATCH, "%s lists index.bin with digest %.12s, the one beside it has digest %.12s",
-                            path, listed, digest);
+        return precast_fail(PRECAST_MISMATCH, "%s/manifest.json lists index.bin with digest %.12s, the one beside it has "
+                            "digest %.12s", folder, listed, digest);
     return PRECAST_OK;
+}
+
+precast_status precast_read_manifest(const char *folder, precast_view *manifest) {
+    char *path = precast_join(folder, "manifest.json");
+    if (!path)
+        return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a path");
+    precast_status status = precast_read_file(path, PRECAST_MOST_INDEX_BYTES, manifest);
+    free(path);
+    return status;
 }
 
 precast_status precast_check_manifest(const char *folder, const precast_index *index) {
     precast_view manifest = {NULL, 0};
-    char *path = precast_join(folder, "manifest.json");
-    if (!path)
-        return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a path");
-    precast_status status = precast_map_file(path, &manifest);
+    precast_status status = precast_read_manifest(folder, &manifest);
     if (status == PRECAST_OK)
-        status = check(path, &manifest, index);
-    precast_unmap_file(&manifest);
-    free(path);
+        status = precast_check_whole(folder, index, &manifest);
+    precast_drop_view(&manifest);
     return status;
 }

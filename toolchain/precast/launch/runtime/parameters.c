@@ -89,7 +89,7 @@ precast_status precast_pack(const precast_release *release, const precast_device
     parameters->count = parameters->global_scratch = parameters->profile_scratch = 0;
     for (; parameter < end; parameter++) {
         precast_status status = PRECAST_OK;
-        uint64_t value = call->slots[parameter->slot];
+        uint64_t value = parameter->kind <= PRECAST_PARAMETER_DESCRIPTOR ? call->slots[parameter->slot] : 0;
         switch (parameter->kind) {
         case PRECAST_PARAMETER_ARGUMENT:
             if (parameter->type & PRECAST_POINTER || parameter->type == slots[parameter->slot].type)

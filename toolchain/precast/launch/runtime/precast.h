@@ -27,7 +27,7 @@ typedef enum precast_status {
     PRECAST_MISMATCH = 2,       /* library, manifest, index and packs are not of one schema, launch ABI, interface or
                                    release */
     PRECAST_DAMAGED = 3,        /* bytes do not match their digest */
-    PRECAST_UNTRUSTED = 4,      /* a signature was required and is absent, wrong or not checkable */
+    PRECAST_UNTRUSTED = 4,      /* a signature, name or version that was demanded is absent, wrong or not checkable */
     PRECAST_NO_DEVICE = 5,      /* no driver, one that does not start, or no device */
     PRECAST_NO_UNIT = 6,        /* no unit fits what was asked */
     PRECAST_BAD_ARGUMENT = 7,   /* an argument breaks a promise of the spec, or has the wrong type */
@@ -83,6 +83,16 @@ typedef struct precast_allocator {
 /* Gets a pass's device buffer after each launch of a unit that has one: `programs` times `bytes_per_program`. */
 typedef void (*precast_buffer_reader)(void *context, const char *unit, const char *pass_name, const void *data,
                                       size_t bytes_per_program, int64_t programs);
+
+/* What a release must be to be opened. What is left zero is not asked for; with a key or a key ring, one of the keys must
+ * have signed the release. */
+typedef struct precast_policy {
+    const unsigned char *keys;   /* ed25519 public keys of 32 bytes, one after another */
+    size_t key_count;
+    const char *key_ring;        /* a file with a key of 64 hexadecimal digits in each line; `# …` is passed over */
+    const char *name;            /* the project's */
+    const char *minimum_version; /* of the project, as in "1.4.2": an older release is refused, signed or not */
+} precast_policy;
 
 /* One unit of a release. Sizes in bytes; -1 where not known. Text lives as long as the release is open. */
 typedef struct precast_unit {

@@ -6,15 +6,13 @@
 #include "state.h"
 
 static precast_status open_index(precast_release *release, const unsigned char *interface,
-                                 const unsigned char *public_key) {
+                                 const precast_policy *policy) {
     char *path = precast_join(release->folder, "index.bin");
     if (!path)
         return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a path");
     precast_status status = precast_open_index(path, interface, &release->index);
     free(path);
-    if (status == PRECAST_OK && public_key)
-        status = precast_check_signature(release->folder, &release->index, public_key);
-    return status;
+    return status == PRECAST_OK && policy ? precast_demand(release, policy) : status;
 }
 
 /* The folder's own path, which neither a change of the working folder nor one of a link turns into another. */
@@ -28,33 +26,32 @@ static precast_status find_folder(precast_release *release, const char *folder, 
 }
 
 static precast_status fill(precast_release *release, const char *folder, const void *anchor,
-                           const unsigned char *interface, const unsigned char *public_key) {
+                           const unsigned char *interface, const precast_policy *policy) {
     pthread_mutex_init(&release->meeting, NULL);
     pthread_mutex_init(&release->lock, NULL);
     precast_status status = find_folder(release, folder, anchor);
     if (status == PRECAST_OK)
-        status = open_index(release, interface, public_key);
+        status = open_index(release, interface, policy);
     if (status != PRECAST_OK)
         return status;
     for (uint32_t i = 0; i < release->index.unit_count; i++)
         release->backends |= 1u << (release->index.units[i].backend & 7);
     release->usual = calloc(release->index.kernel_count + 1, sizeof *release->usual);
-    release->packs = calloc(release->index.file_count + 1, sizeof *release->packs);
     release->pool = precast_open_pool();
-    if (!release->usual || !release->packs || !release->pool)
+    if (!release->usual || !release->pool)
         return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a release's tables");
     return PRECAST_OK;
 }
 
-precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
-                            const unsigned char *public_key, precast_release **opened) {
+precast_status precast_open_with(const char *folder, const void *anchor, const unsigned char *interface,
+                                 const precast_policy *policy, precast_release **opened) {
     if (!opened)
         return precast_fail(PRECAST_BAD_ARGUMENT, "the address for the opened release is NULL");
     *opened = NULL;
     precast_release *release = calloc(1, sizeof *release);
     if (!release)
         return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory to open a release");
-    precast_status status = fill(release, folder, anchor, interface, public_key);
+    precast_status status = fill(release, folder, anchor, interface, policy);
     if (status != PRECAST_OK) {
         precast_close(release);
         return status;
@@ -62,6 +59,21 @@ precast_status precast_open(const char *folder, const void *anchor, const unsign
     precast_list_open(release);
     *opened = release;
     return PRECAST_OK;
+}
+
+precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
+                            const unsigned char *public_key, precast_release **opened) {
+    const precast_policy policy = {.keys = public_key, .key_count = 1};
+    return precast_open_with(folder, anchor, interface, public_key ? &policy : NULL, opened);
+}
+
+precast_status precast_demand(precast_release *release, const precast_policy *policy) {
+    if (!release)
+        return precast_not_open();
+    precast_status status = precast_check_policy(release->folder, &release->index, policy);
+    if (status == PRECAST_OK && precast_demands_signature(policy))
+        atomic_store(&release->demanding, 1);
+    return status;
 }
 
 precast_status precast_open_signed(const char *folder, const void *anchor, const unsigned char *interface,
@@ -80,13 +92,10 @@ void precast_close(precast_release *release) {
     precast_unload(release);
     precast_free_devices(release);
     precast_close_pool(release->pool);
-    for (uint32_t i = 0; release->packs && i < release->index.file_count; i++)
-        precast_unmap_file(&release->packs[i]);
-    precast_unmap_file(&release->index.view);
+    precast_drop_view(&release->index.view);
     pthread_mutex_destroy(&release->lock);
     pthread_mutex_destroy(&release->meeting);
     free(release->usual);
-    free(release->packs);
     free(release->folder);
     free(release);
 }

@@ -30,6 +30,11 @@ precast_status precast_open(const char *folder, const void *anchor, const unsign
 /* The same, and NULL is no key. */
 precast_status precast_open_signed(const char *folder, const void *anchor, const unsigned char *interface,
                                    const unsigned char *public_key, precast_release **release);
+/* The same, if it is what `policy` demands; NULL demands nothing. */
+precast_status precast_open_with(const char *folder, const void *anchor, const unsigned char *interface,
+                                 const precast_policy *policy, precast_release **release);
+/* Whether an open release is what `policy` demands. */
+precast_status precast_demand(precast_release *release, const precast_policy *policy);
 void precast_close(precast_release *release);
 
 precast_status precast_launch(precast_release *release, const precast_call *call);

@@ -5,7 +5,7 @@
 
 #include "state.h"
 
-enum { ED25519 = 1087, SIGNATURE_BYTES = 64 }; /* EVP_PKEY_ED25519 */
+enum { ED25519 = 1087, SIGNATURE_BYTES = 64, MOST_SIGNATURE_FILE = 4096 }; /* EVP_PKEY_ED25519 */
 
 typedef struct crypto {
     void *library;
@@ -43,60 +43,60 @@ static int digit(unsigned char sign) {
     return sign >= '0' && sign <= '9' ? sign - '0' : sign >= 'a' && sign <= 'f' ? sign - 'a' + 10 : -1;
 }
 
-/* The signature file holds 128 hexadecimal digits and the end of a line. */
-static int parse_signature(const precast_view *text, unsigned char signature[SIGNATURE_BYTES]) {
-    if (text->size < 2 * SIGNATURE_BYTES)
-        return 0;
-    for (int i = 0; i < SIGNATURE_BYTES; i++) {
-        int high = digit(text->data[2 * i]), low = digit(text->data[2 * i + 1]);
+int precast_parse_hex(const unsigned char *text, size_t bytes, unsigned char *data) {
+    for (size_t i = 0; i < bytes; i++) {
+        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
         if (high < 0 || low < 0)
             return 0;
-        signature[i] = (unsigned char)(high << 4 | low);
+        data[i] = (unsigned char)(high << 4 | low);
     }
     return 1;
 }
 
-static int verify(const crypto *with, const unsigned char key[32], const precast_view *signature_text,
+/* The signature file holds 128 small hexadecimal digits and the end of a line, and nothing else. */
+static int parse_signature(const precast_view *text, unsigned char signature[SIGNATURE_BYTES]) {
+    return text->size == 2 * SIGNATURE_BYTES + 1 && text->data[2 * SIGNATURE_BYTES] == '\n' &&
+           precast_parse_hex(text->data, SIGNATURE_BYTES, signature);
+}
+
+static int verify(const crypto *with, const unsigned char key[32], const unsigned char signature[SIGNATURE_BYTES],
                   const precast_view *manifest) {
-    unsigned char signature[SIGNATURE_BYTES];
     void *public_key = with->new_key(ED25519, NULL, key, 32);
     void *context = with->new_context();
-    int good = public_key && context && parse_signature(signature_text, signature) &&
-               with->start(context, NULL, NULL, NULL, public_key) == 1 &&
+    int good = public_key && context && with->start(context, NULL, NULL, NULL, public_key) == 1 &&
                with->verify(context, signature, SIGNATURE_BYTES, manifest->data, manifest->size) == 1;
     with->free_context(context);
     with->free_key(public_key);
     return good;
 }
 
-static precast_status check(const char *folder, const precast_index *index, const unsigned char key[32],
-                            const precast_view *manifest, const precast_view *signature) {
+static precast_status verify_any(const char *folder, const precast_view *manifest, const unsigned char *keys,
+                                 size_t count, const precast_view *text) {
+    unsigned char signature[SIGNATURE_BYTES];
     crypto with;
     if (!open_crypto(&with))
         return precast_fail(PRECAST_UNTRUSTED, "a signature is required, and there is no libcrypto to check it with");
-    int good = verify(&with, key, signature, manifest);
+    int good = 0, parsed = parse_signature(text, signature);
+    for (size_t i = 0; i < count && parsed && !good; i++)
+        good = verify(&with, keys + 32 * i, signature, manifest);
     dlclose(with.library);
-    if (!good)
-        return precast_fail(PRECAST_UNTRUSTED, "%s/manifest.json is not signed by the key that is required", folder);
-    if (!precast_manifest_names(manifest, index))
-        return precast_fail(PRECAST_UNTRUSTED, "%s/index.bin is not the one that the signed manifest.json names", folder);
-    return PRECAST_OK;
+    if (good)
+        return PRECAST_OK;
+    return precast_fail(PRECAST_UNTRUSTED, "%s/manifest.json is not signed by %s", folder,
+                        count == 1 ? "the key that is required" : "any of the keys that are allowed");
 }
 
-precast_status precast_check_signature(const char *folder, const precast_index *index, const unsigned char key[32]) {
-    precast_view manifest = {NULL, 0}, signature = {NULL, 0};
-    char *manifest_path = precast_join(folder, "manifest.json");
-    char *signature_path = precast_join(folder, "manifest.json.sig");
-    precast_status status = PRECAST_OUT_OF_MEMORY;
-    if (!manifest_path || !signature_path)
-        precast_fail(status, "there is no memory for a path");
-    else if (precast_map_file(manifest_path, &manifest) || precast_map_file(signature_path, &signature))
-        status = precast_fail(PRECAST_UNTRUSTED, "a signature is required, and %s is not signed", folder);
-    else
-        status = check(folder, index, key, &manifest, &signature);
-    precast_unmap_file(&manifest);
-    precast_unmap_file(&signature);
-    free(manifest_path);
-    free(signature_path);
+precast_status precast_verify_manifest(const char *folder, const precast_view *manifest, const unsigned char *keys,
+                                       size_t count) {
+    precast_view signature = {NULL, 0};
+    char *path = precast_join(folder, "manifest.json.sig");
+    if (!path)
+        return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for a path");
+    precast_status status = precast_read_file(path, MOST_SIGNATURE_FILE, &signature);
+    status = status == PRECAST_OK
+                 ? verify_any(folder, manifest, keys, count, &signature)
+                 : precast_fail(PRECAST_UNTRUSTED, "a signature is required, and %s is not signed", folder);
+    precast_drop_view(&signature);
+    free(path);
     return status;
 }

@@ -99,6 +99,7 @@ typedef struct precast_device {
     uint32_t *order; /* unit numbers, as in `candidates` */
     pthread_mutex_t loading;
     void **modules; /* by image; guarded by `loading` */
+    precast_view *images; /* by image: what the driver may go on reading; guarded by `loading` */
 } precast_device;
 
 /* The caller's functions, as a launch finds them when it begins. */
@@ -117,11 +118,11 @@ struct precast_release {
     _Atomic(precast_device *) devices;
     precast_index index;
     char *folder;
+    _Atomic int demanding; /* a signature was asked for: code that could be exchanged meanwhile does not run */
     unsigned backends; /* bit n: there are units of backend n */
     /* Taken in this order: `meeting`, a device's `loading`, `lock`; a fork takes all of them. */
     pthread_mutex_t meeting; /* `devices` while it grows */
-    pthread_mutex_t lock;    /* `packs`; `changes` and `callbacks` while they change */
-    precast_view *packs;     /* by file */
+    pthread_mutex_t lock;    /* `changes` and `callbacks` while they change */
     _Atomic unsigned changes; /* odd while `callbacks` changes */
     _Atomic uintptr_t callbacks[PRECAST_CALLBACK_WORDS];
     precast_pool *pool;
@@ -200,6 +201,13 @@ precast_status precast_load_image(precast_release *release, precast_device *devi
 precast_status precast_unload_device(precast_release *release, precast_device *device);
 precast_status precast_check_file(precast_release *release, uint32_t file);
 precast_status precast_check_image(precast_release *release, uint32_t image, const char *unit);
+precast_status precast_compare_digest(const unsigned char digest[32], const unsigned char expected[32],
+                                      const char *what, const char *file);
+/* A file of the index, of the size that it says; `path` is to be freed. Where it fails, there is neither. */
+precast_status precast_open_listed(const precast_release *release, uint32_t file, char **path, precast_file *opened);
+
+/* library.c */
+precast_status precast_open_library(precast_release *release, uint32_t file, void **module);
 
 /* candidates.c */
 /* The cell of a unit and the unit's place in it; NULL where the device does not run it. */
@@ -246,11 +254,26 @@ precast_status precast_launch_cpu(precast_release *release, precast_device *devi
 /* cpuid.c: 1 to 4 for x86-64 to x86-64-v4, 0 on any other machine. */
 int precast_cpu_level(void);
 
-/* manifest.c: whether manifest.json is there, whole, and names this index; the second as a yes or no. */
+/* manifest.c: whether manifest.json is there, whole, and names this index; of one that was read, and as a yes or no. */
 precast_status precast_check_manifest(const char *folder, const precast_index *index);
+precast_status precast_read_manifest(const char *folder, precast_view *manifest);
+precast_status precast_check_whole(const char *folder, const precast_index *index, const precast_view *manifest);
 int precast_manifest_names(const precast_view *manifest, const precast_index *index);
+/* The text of a member of the manifest itself; 0 where it has none that is plain. */
+int precast_manifest_text(const precast_view *manifest, const char *member, char *text, size_t capacity);
 
-/* signature.c: whether manifest.json is signed by the key, and names the index. */
+/* signature.c: whether one of `count` keys of 32 bytes signed the manifest; digits as bytes, 0 where one is none. */
+precast_status precast_verify_manifest(const char *folder, const precast_view *manifest, const unsigned char *keys,
+                                       size_t count);
+int precast_parse_hex(const unsigned char *text, size_t bytes, unsigned char *data);
+
+/* version.c: whether a text is `1.4.2`; whether a version is this one or a later one. */
+int precast_is_minimum(const char *text);
+int precast_is_at_least(const char *version, const char *minimum);
+
+/* policy.c: whether the release is what is demanded, and names the index. */
+int precast_demands_signature(const precast_policy *policy);
+precast_status precast_check_policy(const char *folder, const precast_index *index, const precast_policy *policy);
 precast_status precast_check_signature(const char *folder, const precast_index *index, const unsigned char key[32]);
 
 #endif

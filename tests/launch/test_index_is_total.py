@@ -1,0 +1,315 @@
+"""An index whose digest is right and whose records are not: nothing of it is used, whichever field it is."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from index_file import IndexFile
+from launch_release import all_units
+
+from precast.launch import _launch
+from precast.launch.formats import TYPE_CODES, describe_interface, interface_digest
+
+WRONG = "index.bin has a record that points outside its table"
+OTHER = "index.bin has other kernels than its interface digest says"
+POINTER, DESCRIPTOR = 0x80, 0x40
+
+
+@pytest.fixture(scope="module")
+def folder(release: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Only what is read before an image is: the index."""
+    folder = tmp_path_factory.mktemp("index") / "release"
+    folder.mkdir()
+    shutil.copy(release / "index.bin", folder)
+    return folder
+
+
+def refusal(index: IndexFile, folder: Path) -> str:
+    index.seal(folder / "index.bin")
+    with pytest.raises(_launch.LaunchError) as caught:
+        _launch.open(str(folder))
+    assert caught.value.status == 3
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+def unit_of(index: IndexFile, kernel: str, /, **wanted: int) -> tuple[int, dict]:
+    number = index.find("units", kernel=index.find("kernels", name=kernel), **wanted)
+    return number, index.get("units", number)
+
+
+def set_unit(kernel: str, /, **changes: int) -> Callable[[IndexFile], None]:
+    return lambda index: index.set("units", unit_of(index, kernel)[0], **changes)
+
+
+def with_parameter(kernel: str, which: int, /, **changes: int | str) -> Callable[[IndexFile], None]:
+    """Changes the first parameter of a kind of a kernel's first unit that has one; "slots" is the slots' count."""
+
+    def change(index: IndexFile) -> None:
+        number = index.find("kernels", name=kernel)
+        record = index.get("kernels", number)
+        for unit in range(record["units"], record["units"] + record["units_count"]):
+            first, count = (index.get("units", unit)[key] for key in ("parameters", "parameters_count"))
+            for place in range(first, first + count):
+                if index.get("parameters", place)["kind"] == which:
+                    slots = record["slots_count"]
+                    index.set(
+                        "parameters", place, **{key: slots if v == "slots" else v for key, v in changes.items()}
+                    )
+                    return
+        raise LookupError(kernel)
+
+    return change
+
+
+def with_hint(field: str, **changes: int | str) -> Callable[[IndexFile], None]:
+    def change(index: IndexFile) -> None:
+        for number in range(index.count("units")):
+            unit = index.get("units", number)
+            if unit[f"{field}_count"]:
+                slots = index.get("kernels", unit["kernel"])["slots_count"]
+                index.set(
+                    "hints", unit[field], **{key: slots if v == "slots" else v for key, v in changes.items()}
+                )
+                return
+
+    return change
+
+
+def kernels_share_units(index: IndexFile) -> None:
+    for number in range(index.count("kernels")):
+        index.set("kernels", number, units=0, units_count=index.count("units"))
+
+
+def kernel_lacks_a_unit(index: IndexFile) -> None:
+    last = index.count("kernels") - 1
+    index.set("kernels", last, units_count=index.get("kernels", last)["units_count"] - 1)
+
+
+def kernels_swap_units(index: IndexFile) -> None:
+    """Of two kernels next to each other, the second's first unit goes to the first."""
+    first, second = index.get("kernels", 0), index.get("kernels", 1)
+    index.set("kernels", 0, units_count=first["units_count"] + 1)
+    index.set("kernels", 1, units=second["units"] + 1, units_count=second["units_count"] - 1)
+
+
+def grid_reads_slot_beyond(index: IndexFile) -> None:
+    _, unit = unit_of(index, "scale")
+    for step in range(unit["grid_x"], unit["grid_x"] + unit["steps_x"]):
+        if index.get("steps", step)["opcode"] == 1:
+            index.set("steps", step, operand=index.get("kernels", unit["kernel"])["slots_count"])
+
+
+def rule_reads_slot_beyond(index: IndexFile) -> None:
+    condition = index.get("conditions", 0)
+    slots = index.get("kernels", index.find("kernels", name="nothing"))["slots_count"]
+    for step in range(condition["steps"], condition["steps"] + condition["steps_count"]):
+        if index.get("steps", step)["opcode"] == 1:
+            index.set("steps", step, operand=slots)
+
+
+def slot_has_an_axis_beyond(index: IndexFile) -> None:
+    kernel = index.get("kernels", index.find("kernels", name="scale"))
+    index.set("slots", kernel["slots"], dtype_axis=kernel["axes_count"])
+
+
+def slot_has_an_axis_of_numbers(index: IndexFile) -> None:
+    kernel = index.get("kernels", index.find("kernels", name="scale"))
+    kinds = [index.get("axes", kernel["axes"] + place)["kind"] for place in range(kernel["axes_count"])]
+    index.set("slots", kernel["slots"], dtype_axis=kinds.index(0))
+
+
+def two_kernels_of_one_name(index: IndexFile) -> None:
+    index.set("kernels", 1, name=index.get("kernels", 0)["name"])
+
+
+def image_beyond_its_file(index: IndexFile) -> None:
+    image = index.get("images", unit_of(index, "steady")[1]["image"])
+    size = index.get("files", image["file"])["size"]
+    index.set("images", unit_of(index, "steady")[1]["image"], offset=size - image["size"] + 1)
+
+
+def part_of_a_library(index: IndexFile) -> None:
+    number = unit_of(index, "count")[1]["image"]
+    index.set("images", number, size=index.get("images", number)["size"] - 1)
+
+
+def library_by_another_digest(index: IndexFile) -> None:
+    index.set("images", unit_of(index, "count")[1]["image"], digest=bytes(32))
+
+
+def path(text: str) -> Callable[[IndexFile], None]:
+    def change(index: IndexFile) -> None:
+        place = index.get("files", index.count("files") - 1)["path"]
+        index.set_text(place, text.ljust(len(index.text(place)), text[-1]) if text != "" else "")
+
+    return change
+
+
+def files_out_of_order(index: IndexFile) -> None:
+    index.set("files", 0, path=index.get("files", 1)["path"])
+
+
+def value_beyond_its_axis(index: IndexFile) -> None:
+    number, unit = unit_of(index, "steady")
+    index.set("units", number, axes=bytes([3]) + unit["axes"][1:])
+
+
+def value_of_no_axis(index: IndexFile) -> None:
+    number, unit = unit_of(index, "steady")
+    index.set("units", number, axes=unit["axes"][:1] + b"\1" + unit["axes"][2:])
+
+
+def argument_takes_the_nexts_slot(index: IndexFile) -> None:
+    first = index.get("kernels", index.find("kernels", name="scale"))["arguments"]
+    index.set("arguments", first, slots=2)
+
+
+def argument_of_another_kernels_slot(index: IndexFile) -> None:
+    first = index.get("kernels", index.find("kernels", name="scale"))["arguments"]
+    index.set("arguments", first, first_slot=0)
+
+
+def unit_of_another_name(index: IndexFile) -> None:
+    index.set("units", unit_of(index, "scale")[0], text=unit_of(index, "steady")[1]["text"])
+
+
+def two_scratches_of_a_kind(index: IndexFile) -> None:
+    _, unit = unit_of(index, "features", backend=1)
+    index.set("parameters", unit["parameters"] + unit["parameters_count"] - 1, kind=3)
+
+
+def number_taken_for_a_tensor(index: IndexFile) -> None:
+    """A descriptor's parameter reads its slot's address: the slot must be a descriptor's."""
+    kernel = index.get("kernels", index.find("kernels", name="features"))
+    for place in range(kernel["slots"], kernel["slots"] + kernel["slots_count"]):
+        if index.get("slots", place)["type"] == DESCRIPTOR:
+            index.set("slots", place, type=TYPE_CODES["i64"], rank=0)
+
+
+def tensor_of_another_rank(index: IndexFile) -> None:
+    index.set("descriptors", 0, rank=5)
+
+
+def too_many_threads(index: IndexFile) -> None:
+    index.set("units", unit_of(index, "steady")[0], warps=1025)
+
+
+CASES = {
+    "kernels share units": kernels_share_units,
+    "a unit of no kernel": kernel_lacks_a_unit,
+    "a unit in another kernel's span": kernels_swap_units,
+    "a unit that names another kernel": set_unit("scale", kernel=0),
+    "a unit with another kernel's text": unit_of_another_name,
+    "two kernels of one name": two_kernels_of_one_name,
+    "an argument from the slot beyond": with_parameter("scale", 0, slot="slots"),
+    "a descriptor from the slot beyond": with_parameter("features", 1, slot="slots"),
+    "a buffer from a slot": with_parameter("features", 2, slot=1),
+    "scratch from a slot": with_parameter("features", 3, slot=1),
+    "scratch from a slot beyond": with_parameter("features", 3, slot="slots"),
+    "profile scratch from a slot beyond": with_parameter("features", 4, slot="slots"),
+    "a parameter of no kind": with_parameter("scale", 0, kind=5),
+    "two scratches of a kind": two_scratches_of_a_kind,
+    "a number for a pointer": with_parameter("scale", 0, type=TYPE_CODES["i64"]),
+    "a pointer to no type": with_parameter("scale", 0, type=POINTER | 20),
+    "a buffer without a parameter": with_parameter("features", 2, kind=3),
+    "a parameter of the buffer beyond": with_parameter("features", 2, extra=1),
+    "an argument that says more than whether it is written": with_parameter("scale", 0, extra=2),
+    "a number taken for a tensor": number_taken_for_a_tensor,
+    "a tensor of another rank": tensor_of_another_rank,
+    "a hint on the slot beyond": with_hint("hints", slot="slots"),
+    "a hint of no kind": with_hint("hints", kind=3),
+    "a hint that is a promise": with_hint("hints", kind=2),
+    "a hint by zero": with_hint("hints", kind=0, divisor=0),
+    "a promise on the slot beyond": with_hint("promises", slot="slots"),
+    "a promise that is a hint": with_hint("promises", kind=1),
+    "a grid from the slot beyond": grid_reads_slot_beyond,
+    "a grid of too many steps": set_unit("scale", steps_x=257),
+    "a grid of no steps": set_unit("scale", steps_x=0),
+    "a rule from the slot beyond": rule_reads_slot_beyond,
+    "a rule for the axis beyond": lambda index: index.set("assignments", 0, axis=3),
+    "a rule's value beyond": lambda index: index.set("assignments", 0, value=3),
+    "an axis of no kind": lambda index: index.set("axes", 0, kind=5),
+    "a slot of the axis beyond": slot_has_an_axis_beyond,
+    "a slot of an axis of numbers": slot_has_an_axis_of_numbers,
+    "a slot of no type": lambda index: index.set("slots", 0, type=0),
+    "a slot of a type beyond": lambda index: index.set("slots", 0, type=20),
+    "a slot of another argument": lambda index: index.set("slots", 0, argument=1),
+    "an argument with two slots for one": argument_takes_the_nexts_slot,
+    "an argument of another kernel's slot": argument_of_another_kernels_slot,
+    "a value beyond its axis": value_beyond_its_axis,
+    "a value of no axis": value_of_no_axis,
+    "an image beyond its file": image_beyond_its_file,
+    "an image of the file beyond": lambda index: index.set("images", 0, file=index.count("files")),
+    "the image beyond": lambda index: set_unit("scale", image=index.count("images"))(index),
+    "an image of two gigabytes": lambda index: index.set("images", 0, size=2**31),
+    "a file of terabytes": lambda index: index.set("files", 0, size=2**40),
+    "a file of nothing": lambda index: index.set("files", 0, size=0),
+    "a part of a library": part_of_a_library,
+    "a library by another digest": library_by_another_digest,
+    "a path to above": path("../x"),
+    "a path from the root": path("/x"),
+    "a path through above": path("x/../../x"),
+    "a path to the folder itself": path("./x"),
+    "a path with a gap": path("x//x"),
+    "a path to nothing": path(""),
+    "files out of order": files_out_of_order,
+    "no warps": set_unit("scale", warps=0),
+    "more threads than there are": too_many_threads,
+    "no blocks": set_unit("scale", ctas=0),
+    "clusters of thousands": set_unit("scale", ctas=1025),
+    "warps of nothing": set_unit("scale", warp_size=0),
+    "an odd alignment": set_unit("scale", global_scratch_align=3),
+    "no alignment": set_unit("scale", profile_scratch_align=0),
+    "no backend": set_unit("scale", backend=0),
+    "a backend beyond": set_unit("scale", backend=4),
+    "flags of no meaning": set_unit("scale", flags=4),
+    "an architecture of no kind": set_unit("scale", arch_kind=3),
+    "types beyond their table": lambda index: set_unit("scale", slot_types=index.count("slot_types"))(index),
+    "a text beyond": lambda index: set_unit("scale", description=index.count("strings"))(index),
+    "a symbol beyond": lambda index: set_unit("scale", symbol=index.count("strings"))(index),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_record_that_cannot_be_is_refused(release: Path, folder: Path, case: str) -> None:
+    index = IndexFile((release / "index.bin").read_bytes())
+    before = bytes(index.data)
+    CASES[case](index)
+    assert bytes(index.data) != before
+    assert refusal(index, folder) == WRONG
+
+
+def test_what_is_at_its_limit_is_taken(release: Path, folder: Path) -> None:
+    """The last slot, the last value, the most threads: limits belong to what is allowed."""
+    index = IndexFile((release / "index.bin").read_bytes())
+    number, unit = unit_of(index, "mixed")
+    slots = index.get("kernels", unit["kernel"])["slots_count"]
+    last = unit["parameters"] + slots - 1
+    assert index.get("parameters", last)["slot"] == slots - 1
+    index.set("units", number, warps=1024, warp_size=1024, ctas=1024, flags=3, arch_kind=2)
+    image = index.get("images", unit["image"])
+    size = index.get("files", image["file"])["size"]
+    index.set("images", unit["image"], offset=size - image["size"])
+    index.seal(folder / "index.bin")
+    _launch.open(str(folder))
+
+
+def test_kernels_that_a_launcher_does_not_know_are_refused(release: Path, folder: Path) -> None:
+    """A launcher passes what it was generated for: an index of more slots under its digest would be read beyond."""
+    whole = (release / "index.bin").read_bytes()
+    interface = interface_digest(describe_interface("small", [each.unit for each in all_units()]))
+    index = IndexFile(whole)
+    assert whole[24:56].hex() == interface
+    index.set_text(index.get("kernels", index.find("kernels", name="typed"))["name"], "typee")
+    for number in range(index.count("units")):
+        if index.text(index.get("units", number)["text"]).startswith("typed:"):
+            place = index.get("units", number)["text"]
+            index.set_text(place, index.text(place).replace("typed:", "typee:"))
+    assert refusal(index, folder) == OTHER
+    index = IndexFile(whole)
+    place = index.find("axis_values", text="fast")
+    index.set("axis_values", place, payload=index.get("axis_values", place)["payload"] + 5)
+    assert refusal(index, folder) == OTHER
