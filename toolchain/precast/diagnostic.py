@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from precast.errors import BuildFailed, CompileError, Place, PrecastError, order_of
+from precast.errors import BuildFailed, CompileError, Place, PrecastError, escape_controls, order_of
 
 UNITS_SHOWN = 4
 
 
 def format_error(error: PrecastError) -> str:
-    """The whole text of an error for a terminal or a log, without a closing newline."""
+    """The whole text of an error for a terminal or a log, without a closing newline or control characters."""
     if isinstance(error, BuildFailed):
         return format_failures(error.failures)
+    return escape_controls(_format_one(error))
+
+
+def _format_one(error: PrecastError) -> str:
     lines = [f"{error.where}: error: {error.message}" if error.where else f"error: {error.message}"]
     lines += quote_place(error.where)
     if isinstance(error, CompileError):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -120,6 +121,21 @@ def relative_text(text: str, folder: PurePath | str) -> str:
     for place in (folder, *sorted(filter(os.path.isabs, sys.path), key=len, reverse=True)):
         text = text.replace(f"{place}/", "")
     return text
+
+
+# What moves a terminal's cursor, turns its text round or is no character at all.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escape_controls(text: str) -> str:
+    """`text` as a terminal may have it: control characters as escapes, but for the ends of lines and tabs."""
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def printable(text: object, most: int = 200) -> str:
+    """A name or value from outside on one line; what is longer than `most` characters is cut in its middle."""
+    shown = escape_controls(str(text)).replace("\n", "\\n").replace("\t", "\\t")
+    return shown if len(shown) <= most else f"{shown[: most // 2]}…{shown[-most // 2 :]}"
 
 
 def nearest_hint(name: str, known: Iterable[str], noun: str = "") -> str:
