@@ -26,8 +26,8 @@ from precast.target import Backend, Target
 
 # A release's library is `<name>_<kernel>` beside these functions of its own.
 LIBRARY_FUNCTIONS = frozenset({
-    "open", "open_signed", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads", "set_allocator",
-    "set_buffer_reader",
+    "open", "open_signed", "open_with", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads",
+    "set_allocator", "set_buffer_reader",
 })  # fmt: skip
 
 
