@@ -55,9 +55,7 @@ def with_parameter(kernel: str, which: int, /, **changes: int | str) -> Callable
             for place in range(first, first + count):
                 if index.get("parameters", place)["kind"] == which:
                     slots = record["slots_count"]
-                    index.set(
-                        "parameters", place, **{key: slots if v == "slots" else v for key, v in changes.items()}
-                    )
+                    index.set("parameters", place, **{key: slots if v == "slots" else v for key, v in changes.items()})
                     return
         raise LookupError(kernel)
 
@@ -70,9 +68,7 @@ def with_hint(field: str, **changes: int | str) -> Callable[[IndexFile], None]:
             unit = index.get("units", number)
             if unit[f"{field}_count"]:
                 slots = index.get("kernels", unit["kernel"])["slots_count"]
-                index.set(
-                    "hints", unit[field], **{key: slots if v == "slots" else v for key, v in changes.items()}
-                )
+                index.set("hints", unit[field], **{key: slots if v == "slots" else v for key, v in changes.items()})
                 return
 
     return change

@@ -166,6 +166,13 @@ def test_absent_arguments(tmp_path):
     }
 
 
+@pytest.mark.parametrize(("align", "hinted", "plain"), [(64, 64, 64), (16, 16, 16), (8, 16, 8), (1, 16, 0)])
+def test_a_promise_stays_beside_a_hint(tmp_path, align, hinted, plain):
+    spec = SPEC.replace("align = 16", f"align = {align}, specialize = [16]", 1).replace('["fp16", "fp32"]', '["fp16"]')
+    with_hint, without = (unit.arguments[0].divisibility for unit in units(tmp_path, spec))
+    assert (with_hint, without) == (hinted, plain)
+
+
 @pytest.mark.parametrize(
     ("arguments", "variants"),
     [

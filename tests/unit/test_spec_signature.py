@@ -6,6 +6,7 @@ import pytest
 
 from precast.errors import SpecError
 from precast.spec.decorators import Config
+from precast.spec.model import Spelled
 from precast.spec.signature import Parameter, read_signature
 from precast.spec.sources import SourceReader, absolute_name
 from precast.spec.syntax import parse_source
@@ -48,7 +49,12 @@ def test_annotations_that_are_no_constexpr():
         ("SIZE", 64, ""),
         ("2 * SIZE", None, "2 * SIZE"),
         ("pick()", None, "pick()"),
-        ("(1, 2)", None, "(1, 2)"),
+        ("(1, 2)", Spelled("(1,2)"), ""),
+        ("((1, None), -0.0)", Spelled("((1,none),-0.0)"), ""),
+        ("2 ** 70", None, "2 ** 70"),
+        ("[1, 2]", None, "[1, 2]"),
+        ("18446744073709551616", Spelled("18446744073709551616"), ""),
+        ('"tl.float32"', None, "'tl.float32'"),
     ],
 )
 def test_defaults(default, value, text):
@@ -140,7 +146,7 @@ def test_configs_that_are_literal_and_that_are_not(configs, found):
     ("source", "message", "line"),
     [
         ("def kernel(x): pass", "`kernel` is not a kernel: no @triton.jit decorates it", 1),
-        (HEAD + "@triton.jit\ndef kernel(*x): pass", "kernel `kernel` takes a variable number of arguments", 4),
+        (HEAD + "@triton.jit\ndef kernel(**x): pass", "kernel `kernel` takes arguments by any name: `**x`", 4),
         ("kernel = 3", "cannot tell which function `kernel` is", 1),
         ("kernel = table['a']", "cannot tell which function `kernel` is", 1),
         ("from lib import kernel", "`kernel` comes from module `lib`, which is not found", 1),

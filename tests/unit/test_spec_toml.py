@@ -71,7 +71,7 @@ def test_inside_a_string():
         ("a = 1.5", "integer", "`a` must be an integer, not a float"),
         ("a = {}", "items", "`a` must be an array, not a table"),
         ("a = []", "table", "`a` must be a table, not an array"),
-        ("a = 1979-05-27", "constant", "`a` must be a string, a number, true or false, not a date"),
+        ("a = 1979-05-27", "scalar", "`a` must be a string, a number, true or false, not a date"),
     ],
 )
 def test_wrong_kinds(text, read, message):

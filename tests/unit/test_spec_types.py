@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precast.codec import from_json, to_json
 from precast.errors import SpecError
-from precast.spec.model import Hint, Variant, format_constant
-from precast.spec.naming import UnitName, parse_constant, parse_unit_text
+from precast.spec.model import Argument, Hint, Spelled, Variant, format_constant, spell
+from precast.spec.naming import MAXIMUM_NESTING, UnitName, parse_constant, parse_unit_text, python_value
 from precast.spec.types import BITS, normalise_constant, parse_type
 from precast.target import ARCHITECTURES, Backend, Target
 
@@ -24,9 +25,9 @@ TYPES = st.recursive(
     lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda items: f"({', '.join(items)})"),
     max_leaves=5,
 )
-CONSTANTS = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.sampled_from(["tl.float16"])
-)
+WORDS = st.sampled_from(["tl.float16", "none", "nan", Spelled("modes:Mode.FAST")])
+SIMPLE = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | WORDS
+CONSTANTS = st.recursive(SIMPLE, lambda items: st.lists(items, max_size=3).map(tuple), max_leaves=6).map(spell)
 NAMES = st.text(string.ascii_letters, min_size=1, max_size=8)
 TARGETS = st.sampled_from([Target(backend.value, arch) for backend in Backend for arch in ARCHITECTURES[backend]])
 
@@ -100,6 +101,27 @@ def test_data_types_are_triton_s():
 def test_constants_round_trip(value):
     back = parse_constant(format_constant(value))
     assert (type(back), back) == (type(value), value)
+    argument = Argument("a", "constexpr", constant=True, value=value)
+    assert from_json(to_json(argument), Argument) == argument
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**64), float("inf"), -0.0, (), (1,), (2**70, (True, None, "x y"), 1.0)])
+def test_what_a_spelling_stands_for(value):
+    spelled = spell(value)
+    assert isinstance(spelled, Spelled)
+    assert repr(python_value(spelled)) == repr(value)
+
+
+def test_a_tuple_s_items_differ_as_python_s_do():
+    assert len({spell((1,)), spell((True,)), spell((1.0,)), spell(("1",)), spell((0.0,)), spell((-0.0,))}) == 6
+
+
+@pytest.mark.parametrize(
+    "text", ["(", "(1", "1)", "()1", "(1 2)", "(" * (MAXIMUM_NESTING + 1) + ")" * (MAXIMUM_NESTING + 1)]
+)
+def test_refused_constants(text):
+    with pytest.raises(SpecError):
+        parse_unit_text(f"softmax:SHAPE={text}@cuda:90")
 
 
 @given(

@@ -276,8 +276,7 @@ def _globs(node: Node | None) -> tuple[str, ...]:
 
 
 def _pass_options(node: Node | None) -> Options:
-    values = {name: each.constant() for name, each in node.table().items()} if node else {}
-    return tuple(sorted((name, value) for name, value in values.items() if value is not None))
+    return tuple(sorted((name, each.scalar()) for name, each in node.table().items())) if node else ()
 
 
 def _pass_places(fields: Mapping[str, Node]) -> PassPlaces:

@@ -22,7 +22,7 @@ from precast.launch.formats import (
     interface_digest,
 )
 from precast.launch.formats.values import word_of
-from precast.spec.model import Constant, format_constant
+from precast.spec.model import Constant, Spelled, format_constant
 
 C_TYPES = {
     "i1": "bool", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
@@ -216,7 +216,7 @@ def _stub_axis(axis: AxisInterface) -> StubContext:
 
 
 def _python_literal(value: Constant) -> str:
-    return repr(format_constant(value)) if value is None else repr(value)
+    return repr(format_constant(value)) if value is None or isinstance(value, Spelled) else repr(value)
 
 
 def python_name(name: str) -> str:

@@ -48,7 +48,11 @@ def make_ingredients(
     """The ingredients of one unit."""
     return Ingredients(
         unit=str(unit),
-        spec=(("source", unit.source.text), *((f"argument {each.name}", describe(each)) for each in unit.arguments)),
+        spec=(
+            ("source", unit.source.text),
+            *((f"argument {each.name}", describe(each)) for each in unit.arguments),
+            ("reading", digest_text(to_json(unit.reading))),
+        ),
         options=tuple((name, format_constant(value)) for name, value in unit.options),
         sources=tuple((file.name, file.digest) for file in sources),
         passes=tuple((each.name, describe_pass(each)) for each in passes),

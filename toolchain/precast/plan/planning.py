@@ -29,6 +29,8 @@ from precast.spec.closure import Closure, SourceFile
 from precast.spec.expand import expand_kernel
 from precast.spec.kernel import Surroundings, kernel_tables, read_kernel
 from precast.spec.model import KernelSpec, Source, Unit
+from precast.spec.modules import find_module
+from precast.spec.naming import modules_in
 from precast.spec.problems import Problems
 from precast.spec.sources import SourceReader
 from precast.spec.toml import read_document
@@ -132,7 +134,7 @@ class _Planner:
         self._closure = Closure(project.folder, project.search_path, self._installed, self._digests)
         self._tools = ToolReader(self._digests)
         self._passes: tuple[SelectedUse, ...] = ()
-        self._reached: dict[Source, tuple[SourceFile, ...]] = {}
+        self._reached: dict[tuple[Source, frozenset[str]], tuple[SourceFile, ...]] = {}
 
     def plan(self, kernel_globs: Sequence[str], target_globs: Sequence[str]) -> Plan:
         specs = self._read_specs()
@@ -228,22 +230,29 @@ class _Planner:
 
     def _plan_unit(self, unit: Unit, settings: Entries) -> PlannedUnit:
         passes = select_passes(self._passes, unit)
-        sources = self._files_of(unit.source)
+        sources = self._files_of(
+            unit.source, frozenset(name for each in unit.arguments for name in modules_in(each.value))
+        )
         python_pass = any(use.kind == "python" for use in passes)
         tools = self._tools.tools(unit.target, self._project.settings, python_pass=python_pass)
         ingredients = make_ingredients(unit, sources, passes, settings, tools)
         inputs = tuple(file.name for file in sources if not file.installed)
         return PlannedUnit(unit, ingredients.key, passes, inputs, unit_folder(unit), ingredients)
 
-    def _files_of(self, source: Source) -> tuple[SourceFile, ...]:
-        if source not in self._reached:
+    def _files_of(self, source: Source, named: frozenset[str]) -> tuple[SourceFile, ...]:
+        """What the imports of a source reach, and of the modules that its constexprs name."""
+        if (source, named) not in self._reached:
             try:
-                self._reached[source] = self._closure.files(self._sources.locate(source))
+                start = self._sources.locate(source)
+                folders = (start.root, *self._sources.python_path, *self._sources.installed)
+                starts = [start, *filter(None, (find_module(name, folders) for name in sorted(named)))]
+                files = {file.name: file for each in starts for file in self._closure.files(each)}
+                self._reached[source, named] = tuple(files[name] for name in sorted(files))
             except OSError as error:
                 file = error.filename or source.file
                 message = f"cannot read `{file}`: {os.strerror(error.errno or 0).lower()}"
                 raise SpecError(message, hint=f"`{source.text}` imports it") from None
-        return self._reached[source]
+        return self._reached[source, named]
 
     def _warnings(self, planned: Sequence[PlannedUnit], kernel_globs: Sequence[str]) -> Iterator[str]:
         ignored = ignored_variables(os.environ)

@@ -22,7 +22,7 @@ from precast.target import Target
 
 def check_names(table: KernelTable, spec: KernelSpec) -> None:
     """Every axis is a constexpr, an option, or filled in somewhere; every `{axis}` place names an axis."""
-    axes = {axis.name for axis in spec.axes} | {name for config in spec.configs for name, _ in config}
+    axes = {axis.name for axis in spec.axes} | {name for config in spec.every_config for name, _ in config}
     every_axis = axes | {axis.name for section in spec.targets for axis in section.axes}
     tried = table.sub_table("matrix")
     filled = set()
@@ -62,8 +62,9 @@ def given_names(spec: KernelSpec, target: Target) -> set[str]:
     """The constexprs that have a value on a target."""
     sections = [section for section in spec.targets if target.matches(section.pattern)]
     axes = [*spec.axes, *(axis for section in sections for axis in section.axes)]
-    joint = set.intersection(*({name for name, _ in config} for config in spec.configs)) if spec.configs else set()
-    return {axis.name for axis in axes} | joint | set(dict(spec.constants)) | set(dict(spec.defaults))
+    configs = spec.configs_on(target)
+    joint = set.intersection(*({name for name, _ in config} for config in configs)) if configs else set()
+    return {axis.name for axis in axes} | joint | set(dict(spec.constants)) | set(spec.defaults_on(target))
 
 
 def _valueless(table: KernelTable, spec: KernelSpec, parameter: Parameter) -> SpecError:
@@ -119,7 +120,7 @@ def _read_dimension(item: Node, known: Collection[str]) -> Expression:
 def read_names(spec: KernelSpec) -> set[str]:
     """Arguments, axes and constexprs that were read; what is missing from them has been complained about."""
     axes = [*spec.axes, *(axis for section in spec.targets for axis in section.axes)]
-    names = {name for values in (spec.defaults, spec.constants, *spec.configs) for name, _ in values}
+    names = {name for values in (spec.every_default, spec.constants, *spec.every_config) for name, _ in values}
     return names | {argument.name for argument in spec.arguments} | {axis.name for axis in axes}
 
 
@@ -128,10 +129,14 @@ def grid_names(spec: KernelSpec) -> Iterator[str]:
     for argument in spec.arguments:
         if argument.type[:1] in "iu" or argument.type.startswith("{"):
             yield argument.name
-    values: dict[str, list[Constant]] = {name: [value] for name, value in (*spec.defaults, *spec.constants)}
+    values: dict[str, list[Constant]] = {name: [value] for name, value in spec.constants}
+    stated = {*values, *(axis.name for axis in spec.axes)}
+    for name, value in spec.every_default:
+        if name not in stated:
+            values.setdefault(name, []).append(value)
     for axis in [*spec.axes, *(axis for section in spec.targets for axis in section.axes)]:
         values.setdefault(axis.name, []).extend(axis.values)
-    for config in spec.configs:
+    for config in spec.every_config:
         for name, value in config:
             values.setdefault(name, []).append(value)
     for name, found in values.items():

@@ -30,7 +30,9 @@ def read_configs(module: ModuleSyntax, use: ast.expr) -> tuple[Config, ...] | No
     node = _argument(use, 0, "configs")
     if isinstance(node, ast.Name):
         binding = module.binding(node.id)
-        node = binding.value if isinstance(binding, (ast.Assign, ast.AnnAssign)) else None
+        # A list that anything else reaches may have grown by the time that the decorator sees it.
+        certain = module.is_bound_once(node.id) and module.is_read_by(node.id, "autotune")
+        node = binding.value if certain and isinstance(binding, (ast.Assign, ast.AnnAssign)) else None
     if not isinstance(node, (ast.List, ast.Tuple)):
         return None
     configs = [_read_config(module, each) for each in node.elts]

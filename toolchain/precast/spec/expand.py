@@ -22,6 +22,7 @@ from precast.spec.model import (
     Hint,
     KernelSpec,
     Options,
+    SourceReading,
     Unit,
     Values,
     Variant,
@@ -52,7 +53,7 @@ def _expand_on(spec: KernelSpec, target: Target, problems: Problems) -> Iterator
     for section in sections:
         options.update(section.options)
         axes.update({axis.name: axis for axis in section.axes})
-    for values in combinations(tuple(axes.values()), spec.configs):
+    for values in combinations(tuple(axes.values()), spec.configs_on(target)):
         if not is_excluded(spec, values):
             expansion = _Expansion(spec, target, dict(values), options)
             problems.add(expansion.grid_errors(values))
@@ -97,7 +98,14 @@ class _Expansion:
                 ),
                 self._unit_options(),
                 tuple(expression.text for expression in self.spec.grid),
+                self._reading(),
             )
+
+    def _reading(self) -> SourceReading:
+        silent = set(self.spec.constexprs) - set(self.values) - set(dict(self.spec.constants))
+        defaults = tuple((name, self._constant(name)) for name in self.spec.constexprs if name in silent)
+        configs = self.spec.configs_on(self.target) if self.spec.configs_of_source else None
+        return SourceReading(defaults, configs)
 
     def grid_errors(self, values: Values) -> Iterator[SpecError]:
         """A grid that goes wrong whatever the arguments are is told here, and not by each launch."""
@@ -155,7 +163,7 @@ class _Expansion:
         if name in self.values:
             return self.values[name]
         if name not in constants:
-            return dict(self.spec.defaults)[name]
+            return self.spec.defaults_on(self.target)[name]
         value = constants[name]
         if not isinstance(value, str):
             return value
@@ -171,7 +179,8 @@ class _Expansion:
     def _unit_options(self) -> Options:
         """The options that the target's backend has; an option axis or config wins over a section."""
         known = {rule.name for rule in OPTIONS[self.target.kind]} - set(self.spec.constexprs)
-        merged = {**self.options, **{name: value for name, value in self.values.items() if value is not None}}
+        said = {name: value for name, value in self.values.items() if isinstance(value, str | bool | int | float)}
+        merged = {**self.options, **said}
         return tuple((name, merged[name]) for name in sorted(merged) if name in known)
 
 

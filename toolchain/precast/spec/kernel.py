@@ -18,6 +18,7 @@ from precast.spec.matrix import read_axes, read_configs, read_constants, read_ex
 from precast.spec.model import ArgumentSpec, KernelSpec, Source
 from precast.spec.options import ALL_OPTIONS, check_options, read_only, read_options, read_sections
 from precast.spec.problems import Problems
+from precast.spec.references import References
 from precast.spec.signature import Signature
 from precast.spec.sources import SourceReader
 from precast.spec.table import KernelTable
@@ -67,6 +68,7 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
     spec = None
     with table.problems.collect():
         source, signature = around.sources.read(table.fields["source"], folder)
+        table = _with_source(table, source, signature, folder, around)
         spec = _read_spec(table, source, signature, around)
         _check(table, spec, signature, around)
         spec = replace(spec, grid=read_grid(table, spec))
@@ -74,6 +76,15 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
     if spec is None:
         raise BugError("a kernel that is not read has a problem")
     return spec
+
+
+def _with_source(
+    table: KernelTable, source: Source, signature: Signature, folder: Path, around: Surroundings
+) -> KernelTable:
+    """The table, with what its values are read by."""
+    constexprs = frozenset(each.name for each in signature.parameters if each.constexpr)
+    references = References(around.sources, folder, around.sources.locate(source).root)
+    return replace(table, constexprs=constexprs, references=references)
 
 
 def _read_spec(table: KernelTable, source: Source, signature: Signature, around: Surroundings) -> KernelSpec:
@@ -97,6 +108,7 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
         axes=axes,
         exclude=read_exclude(table, axes),
         configs=read_configs(table, signature),
+        configs_of_source="configs" in table.fields and table.fields["configs"].value == "source",
         options=tuple(sorted(options.items())),
         targets=read_sections(table, {*constexprs, *(axis.name for axis in axes)}),
         only=read_only(table),

@@ -5,12 +5,14 @@ In: the nodes of a kernel's table. Out: axes, excluded combinations, joint confi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 
 from precast.errors import SpecError
 from precast.spec.decorators import CONFIG_OPTIONS
-from precast.spec.model import Axis, Constant, Values
+from precast.spec.model import Axis, Constant, Values, format_constant, spell
+from precast.spec.naming import MAXIMUM_NESTING
 from precast.spec.signature import Signature
 from precast.spec.table import KernelTable
 from precast.spec.toml import Node
@@ -24,32 +26,71 @@ def read_axes(table: KernelTable) -> tuple[Axis, ...]:
     for name, node in table.sub_table("matrix").items():
         if name != "exclude":
             with table.problems.collect():
-                axes.append(read_axis(name, node))
+                axes.append(read_axis(table, name, node))
     return tuple(axes)
 
 
-def read_axis(name: str, node: Node) -> Axis:
+def read_axis(table: KernelTable, name: str, node: Node) -> Axis:
     """An axis and its values; an empty array and a repeated value are errors."""
-    seen: set[tuple[type, Constant]] = set()
+    values: dict[str, Constant] = {}
     for item in node.items():
-        value = (type(item.value), read_constant(item))
-        if value in seen:
-            raise item.error(f"axis `{name}` has the value {item.value} twice")
-        seen.add(value)
-    if not seen:
+        value = read_constant(table, item)
+        if format_constant(value) in values:
+            raise item.error(f"axis `{name}` has the value {format_constant(value)} twice")
+        values[format_constant(value)] = value
+    if not values:
         raise node.error(f"axis `{name}` has no values")
-    return Axis(name, tuple(read_constant(item) for item in node.items()))
+    return Axis(name, tuple(values.values()))
 
 
-def read_constant(node: Node) -> Constant:
+def read_constant(table: KernelTable, node: Node, depth: int = 0) -> Constant:
+    """A value of an axis or constexpr. Of a constexpr, an array is a tuple, and a text is read as in a unit's name.
+
+    So `none` is None, `tl.fp16` a data type, `modes:Mode.FAST` what a module holds, and `"none"`, with quotes of its
+    own, a text. One that is to be filled in (`{axis}`) is left as it is.
+    """
+    value = node.value
+    if node.label not in table.constexprs:
+        return _read_type(node)
+    if isinstance(value, list):
+        if depth == MAXIMUM_NESTING:
+            raise node.error(f"`{node.label}` is nested too deeply", f"at most {MAXIMUM_NESTING} arrays deep")
+        return spell(tuple(read_constant(table, item, depth + 1) for item in node.items()))
+    if type(value) is int or not isinstance(node.scalar(), str):
+        return spell(value)
+    return node.text() if AXIS_PLACE.search(node.text()) else _read_word(table, node)
+
+
+def _read_type(node: Node) -> Constant:
     """A scalar; the text of a Triton data type in Triton's own spelling."""
-    value = node.constant()
-    if not isinstance(value, str) or AXIS_PLACE.search(value):
-        return value
+    value = node.scalar()
     try:
-        return normalise_constant(value)
+        return normalise_constant(value) if isinstance(value, str) and not AXIS_PLACE.search(value) else value
     except SpecError as error:
         raise node.error(error.message, error.hint) from None
+
+
+def _read_word(table: KernelTable, node: Node) -> Constant:
+    text = node.text()
+    if text == "none":
+        return None
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return _read_quoted(node)
+    try:
+        return (table.references and table.references.find(node, text)) or normalise_constant(text)
+    except SpecError as error:
+        raise error if error.where else node.error(error.message, error.hint) from None
+
+
+def _read_quoted(node: Node) -> str:
+    """A text exactly as it stands between quotes of its own."""
+    try:
+        text = str(json.loads(node.text()))
+    except ValueError:
+        raise node.error("the quotes within this text do not close", "a text within a text is a JSON string") from None
+    if text.startswith("tl."):
+        raise node.error(f"`{text}` is how a data type is written: no constexpr can be that text")
+    return text
 
 
 def read_exclude(table: KernelTable, axes: Sequence[Axis]) -> tuple[Values, ...]:
@@ -62,7 +103,7 @@ def read_exclude(table: KernelTable, axes: Sequence[Axis]) -> tuple[Values, ...]
     with table.problems.collect():
         for item in node.items():
             table.problems.add(item.unknown_keys(known, "axis"))
-            excluded.append(tuple((name, read_constant(value)) for name, value in item.table().items()))
+            excluded.append(tuple((name, read_constant(table, value)) for name, value in item.table().items()))
     return tuple(excluded)
 
 
@@ -73,7 +114,7 @@ def read_constants(table: KernelTable, constexprs: Sequence[str]) -> Values:
         table.problems.add(table.fields["constants"].unknown_keys(constexprs, "constexpr"))
     for name, node in table.sub_table("constants").items():
         with table.problems.collect():
-            found.append((name, read_constant(node)))
+            found.append((name, read_constant(table, node)))
     return tuple(found)
 
 
@@ -99,7 +140,9 @@ def read_configs(table: KernelTable, signature: Signature) -> tuple[Values, ...]
 def _written_configs(table: KernelTable, node: Node, constexprs: Sequence[str]) -> tuple[Values, ...]:
     for item in node.items():
         table.problems.add(item.unknown_keys((*constexprs, *CONFIG_OPTIONS), "constexpr or option"))
-    return tuple(tuple((name, read_constant(value)) for name, value in item.table().items()) for item in node.items())
+    return tuple(
+        tuple((name, read_constant(table, value)) for name, value in item.table().items()) for item in node.items()
+    )
 
 
 def _source_configs(node: Node, signature: Signature) -> tuple[Values, ...]:

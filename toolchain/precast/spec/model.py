@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from precast.errors import Place
 from precast.grid import Expression
+from precast.spec.spelling import Spelled as Spelled
+from precast.spec.spelling import format_constant as format_constant
+from precast.spec.spelling import spell as spell
 from precast.target import Target
 
-Constant = str | bool | int | float | None
-Options = tuple[tuple[str, str | bool | int | float], ...]  # sorted by name
+Scalar = str | bool | int | float
+Constant = Scalar | Spelled | None
+Options = tuple[tuple[str, Scalar], ...]  # sorted by name
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,15 @@ Values = tuple[tuple[str, Constant], ...]
 
 
 @dataclass(frozen=True)
+class ImportedValues:
+    """What a kernel's module, imported for a target, says where its text alone does not."""
+
+    target: str
+    defaults: Values = ()  # constexprs with a default
+    configs: tuple[Values, ...] = ()  # of @triton.autotune
+
+
+@dataclass(frozen=True)
 class KernelSpec:
     """One `[kernel.NAME]` table, checked against the signature that `ast` read from its source."""
 
@@ -78,12 +90,49 @@ class KernelSpec:
     axes: tuple[Axis, ...] = ()
     exclude: tuple[Values, ...] = ()
     configs: tuple[Values, ...] = ()  # joint sets of constexprs and options; each multiplies the matrix
+    configs_of_source: bool = False  # `configs = "source"`
+    imported: tuple[ImportedValues, ...] = ()  # by target, where the source's text does not say enough
     options: Options = ()
     targets: tuple[TargetSection, ...] = ()
     only: tuple[str, ...] = ("*",)  # target globs that this kernel is built for
     source_configs: tuple[Values, ...] | None = ()  # of @triton.autotune, to be listed; None when they are computed
     heuristics: tuple[str, ...] = ()  # parameters of @triton.heuristics, to be listed
     where: Place | None = field(default=None, compare=False)
+
+    def _imported_on(self, target: Target) -> ImportedValues | None:
+        return next((each for each in self.imported if each.target == str(target)), None)
+
+    def defaults_on(self, target: Target) -> Mapping[str, Constant]:
+        """The source's defaults of constexprs, as far as they are known."""
+        found = self._imported_on(target)
+        return {**dict(self.defaults), **dict(found.defaults if found else ())}
+
+    def configs_on(self, target: Target) -> tuple[Values, ...]:
+        """The joint sets that multiply the matrix on a target."""
+        found = self._imported_on(target)
+        return found.configs if found and self.configs_of_source else self.configs
+
+    @property
+    def every_config(self) -> tuple[Values, ...]:
+        """The joint sets of all targets."""
+        of_source = (config for each in self.imported for config in each.configs if self.configs_of_source)
+        return tuple(dict.fromkeys((*self.configs, *of_source)))
+
+    @property
+    def every_default(self) -> tuple[tuple[str, Constant], ...]:
+        """The source's defaults on all targets."""
+        return (*self.defaults, *(pair for each in self.imported for pair in each.defaults))
+
+
+@dataclass(frozen=True)
+class SourceReading:
+    """What the plan read in a kernel's source, beside names and order of its parameters, and built a unit on.
+
+    A worker compares it with what it imports. `configs` are all those of @triton.autotune, where the spec takes them.
+    """
+
+    defaults: Values = ()  # constexprs that have the source's own value
+    configs: tuple[Values, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -147,6 +196,7 @@ class Unit:
     arguments: tuple[Argument, ...]  # every parameter of the function, in the source's order
     options: Options
     grid: tuple[str, ...]  # three expressions
+    reading: SourceReading = SourceReading()
 
     def __str__(self) -> str:
         return f"{self.variant}@{self.target}"
@@ -163,15 +213,3 @@ class Unit:
     @property
     def stages(self) -> tuple[str, ...]:
         return self.target.stages(gluon=self.source.gluon)
-
-
-_PLAIN = re.compile(r"(?!(?i:true|false|none|inf|infinity|nan)\Z)[A-Za-z_*][\w.*]*\Z", re.ASCII)
-
-
-def format_constant(value: Constant) -> str:
-    """The text of an axis value in a unit's name: TOML's words for booleans, a JSON string where a word will not do."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str) and not _PLAIN.match(value):
-        return json.dumps(value)
-    return "none" if value is None else str(value)

@@ -38,9 +38,7 @@ def read_options(nodes: Mapping[str, Node], problems: Problems) -> Options:
         with problems.collect():
             if isinstance(node.value, list):
                 raise node.error(f"option `{name}` has one value", "write several in `matrix`, where they are an axis")
-            value = node.constant()
-            if value is not None:
-                found.append((name, value))
+            found.append((name, node.scalar()))
     return tuple(found)
 
 
@@ -52,14 +50,14 @@ def read_sections(table: KernelTable, axis_names: Iterable[str]) -> tuple[Target
         with table.problems.collect():
             entries = node.table()
             options = read_options({name: each for name, each in entries.items() if name not in names}, table.problems)
-            axes = tuple(_section_axis(name, each) for name, each in entries.items() if name in names)
+            axes = tuple(_section_axis(table, name, each) for name, each in entries.items() if name in names)
             sections.append(TargetSection(pattern, options, axes, node.key))
     return tuple(sections)
 
 
-def _section_axis(name: str, node: Node) -> Axis:
+def _section_axis(table: KernelTable, name: str, node: Node) -> Axis:
     """An array of values, or one value by itself."""
-    return read_axis(name, node) if isinstance(node.value, list) else Axis(name, (read_constant(node),))
+    return read_axis(table, name, node) if isinstance(node.value, list) else Axis(name, (read_constant(table, node),))
 
 
 def read_only(table: KernelTable) -> tuple[str, ...]:
@@ -122,7 +120,7 @@ def option_errors(sections: Sequence[OptionNodes], targets: Iterable[Target]) ->
             has = find_option(target.kind, name) is not None
             fault = own or (option_fault(target, name, value.value) if has else None)
             if fault:
-                message = f"option `{name}` = {format_constant(value.constant())} {fault}"
+                message = f"option `{name}` = {format_constant(value.scalar())} {fault}"
                 refused.setdefault((message, value.place), (value, []))[1].append("" if own else str(target))
     for (message, _), (value, names) in refused.items():
         refusing = ", ".join(filter(None, names))

@@ -73,9 +73,9 @@ class _Found:
         jits = [(module, use) for module, use in self.decorators if is_jit(module, use)]
         if not jits:
             raise self.module.error(f"`{name}` is not a kernel: no @triton.jit decorates it", self.function)
-        star = self.function.args.vararg or self.function.args.kwarg
-        if star:
-            raise self.module.error(f"kernel `{name}` takes a variable number of arguments", star)
+        keywords = self.function.args.kwarg
+        if keywords:
+            raise self.module.error(f"kernel `{name}` takes arguments by any name: `**{keywords.arg}`", keywords)
         module, jit = jits[0]
         gluon = module.dotted(jit.func if isinstance(jit, ast.Call) else jit).startswith(GLUON)
         parameters = tuple(_read_parameters(self.module, self.function.args))
@@ -169,8 +169,9 @@ def _decorates(module: ModuleSyntax, use: ast.expr) -> bool:
 def _read_parameters(module: ModuleSyntax, arguments: ast.arguments) -> Iterator[Parameter]:
     positional = [*arguments.posonlyargs, *arguments.args]
     missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
-    defaults = [*missing, *arguments.defaults, *arguments.kw_defaults]
-    for argument, default in zip([*positional, *arguments.kwonlyargs], defaults, strict=True):
+    star = [arguments.vararg] if arguments.vararg else []  # Triton makes one argument of it, a tuple
+    defaults = [*missing, *arguments.defaults, *(None for _ in star), *arguments.kw_defaults]
+    for argument, default in zip([*positional, *star, *arguments.kwonlyargs], defaults, strict=True):
         # Triton itself asks whether the word stands anywhere in the annotation's text.
         constexpr = argument.annotation is not None and "constexpr" in ast.unparse(argument.annotation)
         if default is None:

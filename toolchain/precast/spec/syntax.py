@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from importlib.util import decode_source
 
 from precast.errors import Place, SpecError
-from precast.spec.model import Constant
+from precast.spec.bindings import STAR, count_bindings, count_loads
+from precast.spec.model import Constant, spell
 from precast.spec.toml import not_utf8
 from precast.spec.types import TRITON_NAMES
 
@@ -26,6 +27,8 @@ def parse_source(data: bytes, file: str) -> ModuleSyntax:
         raise SpecError(f"not valid Python: {error.msg}", place) from None
     except ValueError as error:  # a null byte
         raise SpecError(f"not valid Python: {error}", Place(file, 1)) from None
+    except (RecursionError, MemoryError):
+        raise SpecError("its expressions are nested more deeply than Python can read", Place(file, 1)) from None
 
 
 def _decode(data: bytes, file: str) -> str:
@@ -48,6 +51,7 @@ class ModuleSyntax:
         self.file = file
         self.statements = tuple(_flat_statements(tree.body))
         self._imports = dict(_imported_names(tree))
+        self._bindings = count_bindings(tree)
 
     def error(self, message: str, node: ast.AST, hint: str | None = None) -> SpecError:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
@@ -62,6 +66,13 @@ class ModuleSyntax:
         statements = [each for each in self.statements if isinstance(each, Binding) and name in _bound_names(each)]
         return statements[-1] if statements else None
 
+    def is_read_by(self, name: str, calls: str) -> bool:
+        """Whether nothing of the module reads a name but calls of `calls` as one of their own arguments."""
+        uses = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+        ours = (use for use in uses if self.dotted(use.func).rpartition(".")[2] == calls)
+        given = [each for use in ours for each in (*use.args, *(keyword.value for keyword in use.keywords))]
+        return sum(isinstance(each, ast.Name) and each.id == name for each in given) == count_loads(self.tree, name)
+
     def dotted(self, node: ast.expr) -> str:
         """A decorator's name with imports spelled out: `tl.constexpr` → `triton.language.constexpr`."""
         parts: list[str] = []
@@ -73,23 +84,45 @@ class ModuleSyntax:
         return ".".join([self._imports.get(node.id, node.id), *parts])
 
     def literal(self, node: ast.expr) -> tuple[bool, Constant]:
-        """(True, value) for a scalar literal, a Triton data type, or the name of a module-level scalar literal."""
+        """(True, value) for a literal, a Triton data type, or a name that the module binds once, to one of these."""
+        try:
+            return self._literal(node, frozenset())
+        except RecursionError:
+            return False, None
+
+    @property
+    def names(self) -> list[str]:
+        """Every name that the module binds."""
+        return [name for name in self._bindings if name != STAR]
+
+    def is_bound(self, name: str) -> bool:
+        """Whether the module may bind a name."""
+        return name in self._bindings or STAR in self._bindings
+
+    def is_bound_once(self, name: str) -> bool:
+        """Whether exactly one statement of the module binds a name, so that its value is what is written there."""
+        return self._bindings.get(name) == 1 and STAR not in self._bindings
+
+    def _literal(self, node: ast.expr, seen: frozenset[str]) -> tuple[bool, Constant]:
         dotted = self.dotted(node) if isinstance(node, (ast.Attribute, ast.Name)) else ""
         word = dotted.removeprefix("triton.language.")
         if word != dotted and word in TRITON_NAMES.values():
             return True, f"tl.{word}"
         if isinstance(node, ast.Name):
             binding = self.binding(node.id)
-            if isinstance(binding, ast.Assign) and not isinstance(binding.value, ast.Name):
-                return self.literal(binding.value)
+            if isinstance(binding, ast.Assign | ast.AnnAssign) and binding.value and node.id not in seen:
+                certain = self.is_bound_once(node.id)
+                return self._literal(binding.value, seen | {node.id}) if certain else (False, None)
             return False, None
         if isinstance(node, ast.Call) and dotted == "" and self.dotted(node.func).endswith("constexpr") and node.args:
-            return self.literal(node.args[0])
+            return self._literal(node.args[0], seen)
         try:
             value = ast.literal_eval(node)
-        except (ValueError, TypeError):
+            # A text such as "tl.float16" is how a spec writes a data type; a list is no constexpr.
+            plain = not isinstance(value, list) and not str(value).startswith("tl.")
+            return (True, spell(value)) if plain else (False, None)
+        except (ValueError, TypeError, MemoryError):
             return False, None
-        return (True, value) if value is None or isinstance(value, (str, bool, int, float)) else (False, None)
 
 
 def _bound_names(statement: Binding) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from precast.spec.problems import Problems
+from precast.spec.references import References
 from precast.spec.toml import Node
 
 KEYS = ("source", "grid", "args", "matrix", "constants", "configs", "options", "target", "only")
@@ -18,6 +19,8 @@ class KernelTable:
     node: Node
     fields: dict[str, Node]
     problems: Problems = field(default_factory=Problems)
+    constexprs: frozenset[str] = frozenset()  # of the kernel's source, once it is read
+    references: References | None = None
 
     def sub_table(self, key: str) -> dict[str, Node]:
         value = self.fields[key].value if key in self.fields else None

@@ -18,7 +18,7 @@ import tree_sitter_toml
 
 from precast.errors import Place, SpecError, nearest_hint
 from precast.grid import LARGEST, SMALLEST
-from precast.spec.model import Constant
+from precast.spec.model import Scalar
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -118,7 +118,7 @@ class Node:
     def texts(self) -> tuple[str, ...]:
         return tuple(item.text() for item in self.items())
 
-    def constant(self) -> Constant:
+    def scalar(self) -> Scalar:
         """A scalar: string, boolean, integer or float."""
         self._check_size()
         if isinstance(self.value, (str, bool, int, float)):

@@ -20,6 +20,7 @@ from typing import Any
 from precast.artifact import Facts
 from precast.engines import Announce, SourceText, StageFailure, StageOutput, input_stage
 from precast.engines.triton import v3_9
+from precast.engines.triton.agreement import check_agreement, definition_of
 from precast.engines.triton.assembler import find_error, parse_log
 from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.facts import read_facts
@@ -32,6 +33,7 @@ from precast.errors import Place, PrecastError
 from precast.job import Job
 from precast.passes.elementwise import check_lowered
 from precast.passes.plan import SelectedPass
+from precast.spec.naming import python_value
 from precast.store import digest_bytes
 from precast.target import Backend, Target
 
@@ -82,6 +84,7 @@ class TritonEngine:
         """Loads the kernel's module and runs the front end."""
         opened = self.open(job)
         loaded = self._load(job)
+        check_agreement(job.unit, loaded.function, loaded.tuner, definition_of(loaded.function, Path(job.project)))
         with self._loader.compiling(loaded, job.unit.target):
             made = emit_source(loaded.function, job, opened.options, opened.backend, opened.context)
         return SourceText(StageOutput(made.text.encode()), loaded.files, made.warnings, loaded.recording.reads())
@@ -140,7 +143,11 @@ class TritonEngine:
             backend, options = self._backend(job), make_options(job.unit, self._backend(job))
             project, unit = Path(job.project), job.unit
             passes = load_passes(job.passes, project)
-            constants = {each.name: each.value for each in unit.arguments if each.type == "constexpr" or each.constant}
+            constants = {
+                each.name: python_value(each.value)
+                for each in unit.arguments
+                if each.type == "constexpr" or each.constant
+            }
             arguments = tuple(each.name for each in unit.arguments if each.name not in constants)
             facts = UnitFacts(str(unit), unit.kernel, unit.target, project, constants, arguments)
             language = v3_9.language(gluon=unit.source.gluon)

@@ -42,7 +42,7 @@ def emit_source(
     The text has portable locations where the project wants line information, else none. With `located` it says where
     on this machine each operation comes from: for diagnostics of later stages.
     """
-    fixed = specialize(job.unit)
+    fixed = specialize(job.unit, function)
     target = v3_9.compiler_target(job.unit.target)
     source = v3_9.make_source(function, fixed.signature, fixed.constants, fixed.attributes)
     project = Path(job.project)

@@ -39,6 +39,7 @@ class Loaded:
     """A kernel's jit function, with what its module has read and asked so far."""
 
     function: Any
+    tuner: Any  # @triton.autotune around it, or None
     recording: Recording
     device: Device
 
@@ -85,9 +86,9 @@ class KernelLoader:
         device = Device(target, self._session.seal)
         with self._recorder.watching(recording), v3_9.answering_for(device):
             module = import_module(name, project / source.file, project, recording)
-            function = find_kernel(module, source)
+            function, tuner = find_kernel(module, source)
         self._session.seal.closed = True
-        self._key, self._loaded = key, Loaded(function, recording, device)
+        self._key, self._loaded = key, Loaded(function, tuner, recording, device)
         return self._loaded
 
     @contextlib.contextmanager
@@ -181,17 +182,20 @@ def relative_name(file: str, project: Path) -> str:
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else file
 
 
-def find_kernel(module: types.ModuleType, source: Source) -> Any:
-    """The jit function that `source.function` names in `module`: a name, a dotted one, or a factory's call."""
+def find_kernel(module: types.ModuleType, source: Source) -> tuple[Any, Any]:
+    """The jit function that `source.function` names in `module`: a name, a dotted one, or a factory's call; and the
+    autotuner around it."""
     node = ast.parse(source.function, mode="eval").body
     called = isinstance(node, ast.Call)
-    value = v3_9.unwrap(_look_up(node.func if isinstance(node, ast.Call) else node, module, source))
+    entry = _look_up(node.func if isinstance(node, ast.Call) else node, module, source)
+    value = v3_9.unwrap(entry)
     if not v3_9.is_jit_function(value) and callable(value) and not isinstance(value, Standin):
-        value = v3_9.unwrap(_call_factory(value, node if isinstance(node, ast.Call) else None, module, source))
+        entry = _call_factory(value, node if isinstance(node, ast.Call) else None, module, source)
+        value = v3_9.unwrap(entry)
     if not v3_9.is_jit_function(value):
         what = "does not make a jit function but a value of type" if called else "is not a jit function but"
         raise StageFailure(f"`{source.text}` {what} {type(value).__name__}", _start_of(source))
-    return value
+    return value, v3_9.find_tuner(entry)
 
 
 def _start_of(source: Source) -> Place | None:

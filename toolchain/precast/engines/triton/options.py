@@ -12,8 +12,9 @@ from typing import Any
 from precast.engines import StageFailure
 from precast.engines.parameters import parse_type
 from precast.engines.triton import v3_9
+from precast.engines.triton.constants import make_constants
 from precast.errors import nearest_hint
-from precast.spec.model import Argument, Constant, Unit
+from precast.spec.model import Argument, Scalar, Unit
 from precast.target import OPTIONS, Backend, float8_types
 
 Attributes = list[list[str | int]]
@@ -30,32 +31,22 @@ class Specialization:
     attributes: dict[tuple[int, ...], Attributes]
 
 
-def specialize(unit: Unit) -> Specialization:
+def specialize(unit: Unit, function: Any) -> Specialization:
     """The signature, constants and attributes of a unit, as Triton's JIT would make them for such arguments."""
     signature: dict[str, Any] = {}
     constants: dict[tuple[int, ...], Any] = {}
     attributes: dict[tuple[int, ...], Attributes] = {}
+    fixed = make_constants(unit, function)
     for index, argument in enumerate(unit.arguments):
-        if argument.constant or argument.type == "constexpr":
+        if argument.name in fixed:
             signature[argument.name] = "constexpr"
-            constants[(index,)] = make_constant(argument)
+            constants[(index,)] = fixed[argument.name]
             continue
         signature[argument.name] = parse_type(argument.type)
         found = make_attributes(argument, unit.target.kind)
         if found:
             attributes[(index,)] = found
     return Specialization(signature, constants, attributes)
-
-
-def make_constant(argument: Argument) -> Any:
-    """The value of a fixed argument; a text such as `tl.float16` is Triton's data type."""
-    value = argument.value
-    if isinstance(value, str) and value.startswith("tl."):
-        dtype = v3_9.parse_dtype(value)
-        if dtype is None:
-            raise StageFailure(f"argument `{argument.name}`: Triton has no data type `{value}`")
-        return dtype
-    return value
 
 
 def make_attributes(argument: Argument, backend: Backend) -> Attributes:
@@ -87,7 +78,7 @@ def make_options(unit: Unit, backend: Any) -> Any:
         raise StageFailure(f"target {unit.target} cannot have these options: {error}") from error
 
 
-def list_options(unit: Unit, options: Any) -> tuple[tuple[str, Constant], ...]:
+def list_options(unit: Unit, options: Any) -> tuple[tuple[str, Scalar | None], ...]:
     """Every option that a spec could have stated for the unit's target, with the value that it was compiled with."""
     values = {rule.name: getattr(options, rule.name) for rule in OPTIONS[unit.target.kind]}
     plain = {name: value for name, value in values.items() if value is None or isinstance(value, str | int | float)}

@@ -112,6 +112,15 @@ def unwrap(value: object) -> object:
     return value
 
 
+def find_tuner(value: object) -> Any | None:
+    """The autotuner nearest to the jit function inside `value`; None where there is none."""
+    found = None
+    while isinstance(value, (Autotuner, Heuristics)):
+        found = value if isinstance(value, Autotuner) else found
+        value = value.fn
+    return found
+
+
 def find_function(text: str) -> Any | None:
     """The jit function whose text is `text`: Triton's errors name a function by its text only."""
     known = reversed(tuple(_triton_jit_function_registry.values()))
@@ -212,6 +221,14 @@ def assembler_path(target: Target) -> str:
     from triton.backends.nvidia.compiler import get_ptxas
 
     return str(get_ptxas(int(target.arch)).path)
+
+
+def is_dtype(value: object) -> bool:
+    return isinstance(value, triton.language.dtype)
+
+
+def unwrap_constexpr(value: Any) -> Any:
+    return value.value if isinstance(value, triton.language.constexpr) else value
 
 
 def parse_dtype(text: str) -> Any | None:

@@ -22,6 +22,7 @@ from precast.launch.formats.interface import (
     run_time_arguments,
     slot_code,
     units_of,
+    value_number,
 )
 from precast.launch.formats.records import (
     ARCH_EXACT,
@@ -53,7 +54,7 @@ from precast.launch.formats.values import (
     SelectionRule,
     word_of,
 )
-from precast.spec.model import Constant, Unit, format_constant
+from precast.spec.model import Constant, Spelled, Unit, format_constant
 from precast.target import Backend, Target
 
 Row = tuple[int | bytes, ...]
@@ -175,16 +176,22 @@ def _unit_row(
 
 def _description(each: IndexedUnit) -> str:
     """What only the Python package reads: what the unit was made from, as JSON."""
+    values = each.unit.variant.values
     about = {
         "constants": {
-            argument.name: argument.value for argument in each.unit.arguments if argument.type == "constexpr"
+            argument.name: _json_of(argument.value) for argument in each.unit.arguments if argument.type == "constexpr"
         },
         "options": {**dict(each.facts.options), **dict(each.unit.options)},
-        "axes": dict(each.unit.variant.values),
+        "axes": {name: word_of(value) if isinstance(value, Spelled) else value for name, value in values},
         "grid": each.unit.grid,
         "source": each.facts.source_digest,
     }
     return json.dumps(about, sort_keys=True, separators=(",", ":"))
+
+
+def _json_of(value: Constant) -> object:
+    """A constant by its text where JSON has no exact form for it, so that it is told from a text."""
+    return {"spelled": value.text} if isinstance(value, Spelled) else value
 
 
 def _architecture(tables: Tables, target: Target) -> tuple[int, int]:
@@ -203,7 +210,7 @@ def _architecture(tables: Tables, target: Target) -> tuple[int, int]:
 def _axis_numbers(kernel: KernelInterface, unit: Unit) -> bytes:
     """One byte for each axis: the value's number from 1, or 0 where the unit's target has no such axis."""
     values = dict(unit.variant.values)
-    numbers = [axis.values.index(values[axis.name]) + 1 if axis.name in values else 0 for axis in kernel.axes]
+    numbers = [value_number(axis, values[axis.name]) if axis.name in values else 0 for axis in kernel.axes]
     return bytes(numbers).ljust(16, b"\0")
 
 
@@ -323,6 +330,6 @@ def _rule_row(tables: Tables, kernel: KernelInterface, rule: SelectionRule) -> t
 
 def _assignment(kernel: KernelInterface, name: str, value: Constant) -> tuple[int, int]:
     for number, axis in enumerate(kernel.axes):
-        if axis.name == name and value in axis.values:
-            return number, axis.values.index(value) + 1
+        if axis.name == name and value_number(axis, value):
+            return number, value_number(axis, value)
     raise PlanError(f"selection of `{kernel.name}`: there is no axis value `{name}={format_constant(value)}`")

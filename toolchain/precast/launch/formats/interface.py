@@ -25,7 +25,8 @@ from precast.launch.formats.values import (
     Slot,
     word_of,
 )
-from precast.spec.model import Argument, Constant, Unit
+from precast.spec.model import Argument, Constant, Spelled, Unit
+from precast.spec.naming import python_value
 
 MAXIMUM_AXES = 16
 MAXIMUM_VALUES = 254
@@ -85,10 +86,16 @@ def axis_payload(axis: AxisInterface, value: Constant) -> int:
     if axis.kind == "dtype":
         return TYPE_CODES[str(value)]
     if axis.kind == "word":
-        return axis.values.index(value) + 1
+        return value_number(axis, value)
     if axis.kind == "float":
-        return int(struct.unpack("<q", struct.pack("<d", value))[0])
+        return int(struct.unpack("<q", struct.pack("<d", python_value(value)))[0])
     return int(value)  # type: ignore[arg-type]  # int and bool axes hold nothing else
+
+
+def value_number(axis: AxisInterface, value: Constant) -> int:
+    """The number of a value among an axis's, from 1, told from one that merely equals it (`1`, `true`); 0: none."""
+    same = (number for number, each in enumerate(axis.values, 1) if (type(each), each) == (type(value), value))
+    return next(same, 0)
 
 
 def _argument_parts(kernel: KernelInterface) -> Iterable[bytes]:
@@ -171,16 +178,21 @@ def _describe_axes(kernel: str, units: Sequence[Unit]) -> tuple[AxisInterface, .
 
 def _ordered(values: dict[tuple[str, Constant], Constant]) -> tuple[Constant, ...]:
     numbers = [value for value in values.values() if isinstance(value, int | float)]
-    return tuple(sorted(numbers)) if len(numbers) == len(values) else tuple(sorted(values.values(), key=str))
+    return tuple(sorted(numbers)) if len(numbers) == len(values) else tuple(sorted(values.values(), key=word_of))
 
 
 def _axis_kind(values: dict[tuple[str, Constant], Constant]) -> str:
-    kinds = {kind for kind, _ in values}
+    kinds = {"float" if _is_float(value) else kind for kind, value in values}
     if kinds == {"str"}:
         return "dtype" if all(value in TYPE_CODES for value in values.values()) else "word"
     if kinds == {"bool"} or kinds == {"int"}:
         return kinds.pop()
     return "float" if kinds <= {"int", "float"} else "word"
+
+
+def _is_float(value: Constant) -> bool:
+    """Whether a spelling is that of a number which only its text says exactly: `inf`, `nan`, `-0.0`."""
+    return isinstance(value, Spelled) and isinstance(python_value(value), float)
 
 
 def _describe_argument(

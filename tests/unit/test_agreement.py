@@ -1,0 +1,214 @@
+"""What the plan reads in a source against what is imported, through the front end, and every kind of constexpr."""
+
+import textwrap
+
+import pytest
+from small_projects import error_text, make_project, plan
+
+from precast.engines import StageFailure
+from precast.engines.triton.compile import TritonEngine
+from precast.errors import Place
+
+HEAD = "import enum\nimport sys\n\nimport triton\nimport triton.language as tl\n\n"
+KERNEL = """
+@triton.jit
+def kernel(out, n, V: tl.constexpr{default}):
+    tl.store(out, V)
+"""
+SPEC = """\
+[kernel.one]
+source = "one.py:kernel"
+grid = [1]
+args = { out = "*i32", n = "i32" }
+"""
+SETTINGS = '[tool.precast]\nname = "demo"\nversion = "1"\ntargets = ["cuda:90"]\n'
+
+
+@pytest.fixture(scope="module")
+def engine():
+    return TritonEngine()
+
+
+@pytest.fixture
+def read(engine, tmp_path):
+    """The front end's text of every unit of one kernel, planned as it is now."""
+
+    def run(source: str, spec: str = "", files: dict[str, str] | None = None, head: str = SPEC) -> list[str]:
+        project = {"pyproject.toml": SETTINGS, "kernels/scale.toml": None, "kernels/scale.py": None}
+        project |= {"kernels/one.py": HEAD + textwrap.dedent(source), "kernels/one.toml": head + spec, **(files or {})}
+        found = plan(make_project(tmp_path, project))
+        texts = [engine.read_source(found.job(each.unit)).output.text for each in found.units]
+        engine._loader.close()
+        return texts
+
+    return run
+
+
+def refuse(read, *arguments, **keywords) -> StageFailure:
+    with pytest.raises(StageFailure) as caught:
+        read(*arguments, **keywords)
+    return caught.value
+
+
+def test_two_definitions_of_one_name(read):
+    other = "@triton.jit\ndef kernel(n, out, V: tl.constexpr):\n    tl.store(out, V)\n"
+    first = KERNEL.format(default="").strip()
+    text = f"if sys:\n{textwrap.indent(first, '    ')}\nelse:\n{textwrap.indent(other, '    ')}"
+    failure = refuse(read, text, "matrix.V = [3]\n")
+    assert failure.message == (
+        "`kernels/one.py:kernel` is not what the plan read: "
+        "it read the arguments (n, out, V: constexpr) and imported (out, n, V: constexpr)"
+    )
+    assert failure.where == Place("kernels/one.py", 9, 5)
+    assert read(text.replace("kernel(n, out,", "kernel(out, n,"), "matrix.V = [3]\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            "W: tl.constexpr = 5\nglobals().update(W=6)\n" + KERNEL.format(default=" = W"),
+            "it read `V = 5` by default and imported `V = 6`",
+        ),
+        (
+            "W = 5\nvars().update(W=object())\n" + KERNEL.format(default=" = W"),
+            "it read `V = 5` by default and imported a value of type object",
+        ),
+        (KERNEL.format(default=" = 1") + "\nkernel.params[2].is_constexpr = False\n", None),
+    ],
+)
+def test_a_default_that_is_set_behind_the_text(read, source, message):
+    failure = refuse(read, source)
+    expected = message or "it read the arguments (out, n, V: constexpr) and imported (out, n, V)"
+    assert failure.message == f"`kernels/one.py:kernel` is not what the plan read: {expected}"
+
+
+CONFIGS = "@triton.autotune([triton.Config({'V': 1}), triton.Config({'V': 2}, num_warps=8)], key=['n'])"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            "kernel.configs.pop()",
+            "it read the config `V=2, num_ctas=1, num_stages=3, num_warps=8`, which the imported @triton.autotune "
+            "does not have",
+        ),
+        (
+            "kernel.configs.append(triton.Config({'V': 3}, maxnreg=64))",
+            "the imported @triton.autotune has the config `V=3, maxnreg=64, num_ctas=1, num_stages=3, num_warps=4`, "
+            "which it did not read",
+        ),
+        (
+            "kernel.configs[0].kwargs['V'] = [1]",
+            "it read 2 configs of @triton.autotune and imported a value of type list in one of its configs",
+        ),
+        ("kernel = kernel.fn", "it read 2 configs of @triton.autotune and imported none"),
+    ],
+)
+def test_configs_that_change_behind_the_text(read, change, message):
+    tuned = CONFIGS + KERNEL.format(default="")
+    assert len(read(tuned, 'configs = "source"\n')) == 2
+    failure = refuse(read, f"{tuned}\nexec({change!r})\n", 'configs = "source"\n')
+    assert failure.message == f"`kernels/one.py:kernel` is not what the plan read: {message}"
+    assert failure.where == Place("kernels/one.py", 9, 1)
+
+
+def test_configs_are_compared_only_where_the_spec_takes_them(read):
+    assert read(f"{CONFIGS}{KERNEL.format(default='')}\nexec('kernel.configs.pop()')\n", "matrix.V = [7]\n")
+
+
+MODES = """\
+import enum
+import math
+
+import triton
+
+
+class Mode(enum.Enum):
+    FAST = 1
+    SLOW = 2
+
+
+class Size(enum.IntEnum):
+    BIG = 64
+
+
+@triton.constexpr_function
+def sign(x):
+    return math.copysign(1.0, x)
+
+
+@triton.jit
+def double(x):
+    return 2 * x
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "body", "text"),
+    [
+        ('"none"', "11 if V is None else 22", "11"),
+        ("""'"none"'""", '11 if V == "none" else 22', "11"),
+        ('"tl.float16"', "11 if V == tl.float16 else 22", "11"),
+        ("[3, [4, 5]]", "V[0] * 100 + V[1][1]", "305"),
+        ('["none", "modes:Size.BIG"]', "V[1] if V[0] is None else 22", "64"),
+        ("18446744073709551616", "V // 18446744073709551615 + V % 1000", "617"),
+        ("inf", "11 if V > 1e300 else 22", "11"),
+        ("nan", "11 if V != V else 22", "11"),
+        ("-0.0", "11 if sign(V) < 0 else 22", "11"),
+        ('"modes:Mode.SLOW"', "11 if V == SLOW else 22", "11"),
+        ('"modes.py:Size.BIG"', "V", "64"),
+        ('"modes:double"', "V(21)", "42"),
+        ('"a:b"', '11 if V == "a:b" else 22', "11"),
+    ],
+)
+def test_values_that_a_spec_states(read, value, body, text):
+    head = "from modes import Mode, sign\n\nSLOW = tl.constexpr(Mode.SLOW)\n"
+    source = head + f"@triton.jit\ndef kernel(out, n, V: tl.constexpr):\n    tl.store(out, {body})\n"
+    files = {"kernels/modes.py": MODES}
+    for spec in (f"constants.V = {value}\n", f"matrix.V = [{value}]\n", f"configs = [{{ V = {value} }}]\n"):
+        assert f"arith.constant {text} : i32" in read(source, spec, files)[0]
+
+
+def test_a_module_that_a_value_names_is_an_input(tmp_path):
+    files = {
+        "kernels/one.py": HEAD + KERNEL.format(default=""),
+        "kernels/one.toml": SPEC + 'matrix.V = [["modes:Size.BIG", 1], [1, 1]]\n',
+        "kernels/modes.py": MODES,
+    }
+    before = {str(each.unit): each for each in plan(make_project(tmp_path, files)).units if each.unit.kernel == "one"}
+    (tmp_path / "kernels/modes.py").write_text(MODES.replace("64", "128"))
+    after = {str(each.unit): each for each in plan(tmp_path).units if each.unit.kernel == "one"}
+    changed = {text for text in before if before[text].key != after[text].key}
+    assert changed == {f"one:V=(modes:Size.BIG,1)@{target}" for target in ("cuda:80", "cuda:90", "hip:gfx942")}
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ('"modes:Mod.FAST"', "`kernels/modes.py` has no `Mod`"),
+        ('"mode.py:Mode.FAST"', "there is no file `kernels/mode.py`"),
+        ('"tl.float17"', "`tl.float17` is not a Triton data type"),
+        ("""'"tl.float16"'""", "`tl.float16` is how a data type is written: no constexpr can be that text"),
+        ("""'"open'""", None),
+        ("""'"a"b"'""", "the quotes within this text do not close"),
+        ("{ a = 1 }", "`V` must be a string, a number, true or false, not a table"),
+        ("[1979-05-27]", "`V` must be a string, a number, true or false, not a date"),
+        ("[" * 40 + "]" * 40, "`V` is nested too deeply"),
+    ],
+)
+def test_values_that_are_refused(tmp_path, value, message):
+    files = {
+        "kernels/one.py": HEAD + KERNEL.format(default=""),
+        "kernels/one.toml": SPEC + f"constants.V = {value}\n",
+        "kernels/modes.py": MODES,
+    }
+    text = error_text(make_project(tmp_path, files))
+    assert (f"error: {message}\n" in text and text.startswith("kernels/one.toml:5:")) if message else not text
+
+
+def test_a_star_is_a_tuple(read):
+    source = "@triton.jit\ndef kernel(out, *rest, V: tl.constexpr = 1):\n    tl.store(out, rest[0] + rest[1] + V)\n"
+    spec = '[kernel.one]\nsource = "one.py:kernel"\ngrid = [1]\nargs = { out = "*i32", rest = "(i32, i32)" }\n'
+    assert "tt.func public @kernel(%arg0: !tt.ptr<i32>, %arg1: i32, %arg2: i32)" in read(source, head=spec)[0]
