@@ -48,7 +48,7 @@ def remove_folder(path: Path) -> None:
 
 
 def empty_folder(folder: Path, keep: str) -> None:
-    """Removes all that is in a folder, which may be a link to one, but the file `keep`; may be cut short and repeated."""
+    """Removes all that is in a folder, which may be a link to one, but the file `keep`; it may be cut short."""
     with telling_disk_faults(folder):
         for path in sorted(folder.iterdir()):
             if path.name != keep:
