@@ -20,7 +20,9 @@ from precast.job import Job
 from precast.store import Store
 from precast.target import Target
 from precast.worker.fixed import run_fixed
-from precast.worker.memory import default_worker_count, resident_bytes
+from precast.worker.descendants import children_of as workers_of
+from precast.worker.descendants import tree_of
+from precast.worker.memory import default_worker_count, tree_bytes
 from precast.worker.pool import WorkerPool
 
 STANDIN = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"\n'
@@ -58,15 +60,6 @@ def wait_until(condition, seconds: float = 10.0) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-def workers_of(process: int) -> list[int]:
-    return [int(each) for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()] + [
-        int(each)
-        for task in Path(f"/proc/{process}/task").iterdir()
-        if task.name != str(process)
-        for each in (task / "children").read_text().split()
-    ]
 
 
 def test_the_unit_folder_holds_image_stages_and_facts(standin):
@@ -234,10 +227,12 @@ def test_a_worker_that_waits_has_its_engine(tmp_path):
     with WorkerPool(1) as pool:
         pool.prepare([job])
         wait_until(lambda: workers_of(os.getpid()))
-        [worker] = workers_of(os.getpid())
+        [keeper] = workers_of(os.getpid())
+        wait_until(lambda: workers_of(keeper))
+        [worker] = workers_of(keeper)
         wait_until(lambda: "libtriton" in Path(f"/proc/{worker}/maps").read_text(), seconds=60)
         assert pool.submit(job).result()
-        assert workers_of(os.getpid()) == [worker]
+        assert workers_of(os.getpid()) == [keeper] and workers_of(keeper) == [worker]
 
 
 def test_a_worker_that_cannot_get_ready_is_told_by_its_job(standin, monkeypatch):
@@ -301,11 +296,12 @@ def test_workers_die_with_their_parent(standin, tmp_path):
     parent = subprocess.Popen(command)
     try:
         wait_until(lambda: workers_of(parent.pid))
-        [worker] = workers_of(parent.pid)
         time.sleep(0.5)
+        _, *workers = tree_of(parent.pid)
+        assert len(workers) == 2
         parent.send_signal(signal.SIGKILL)
         parent.wait()
-        wait_until(lambda: not alive(worker))
+        wait_until(lambda: not any(map(alive, workers)))
     finally:
         parent.kill()
         parent.wait()
@@ -328,7 +324,7 @@ def test_worker_count_respects_memory(monkeypatch):
     monkeypatch.setattr("precast.worker.memory.available_cores", lambda: 64)
     monkeypatch.setattr("precast.worker.memory.available_bytes", lambda: 3 << 30)
     assert default_worker_count() == 4
-    assert resident_bytes(os.getpid()) > 10 << 20
+    assert tree_bytes(os.getpid()) > 10 << 20
 
 
 @pytest.mark.parametrize(

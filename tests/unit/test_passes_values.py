@@ -136,7 +136,9 @@ def test_a_call_that_nobody_lowered_is_told():
         check_lowered('tt.extern_elementwise %0 {symbol = "precast.op.cube.fp32"}')
 
 
-def test_a_plugin_set_is_the_native_code_and_nothing_else():
-    python = PassUse("a", "python", "ttir", Anchor("end"), digest="1")
-    native = PassUse("b", "native", "ttir", Anchor("end"), digest="2", library="mine.so")
-    assert plugin_set((python,)) == "" and plugin_set((native, python)) == "mine.so=2"
+def test_a_plugin_set_is_the_code_from_outside_and_nothing_else():
+    builtin = PassUse("a", "builtin", "ttir", Anchor("end"), digest="1")
+    python = PassUse("b", "python", "ttir", Anchor("end"), origin="b.py", digest="2")
+    native = PassUse("c", "native", "ttir", Anchor("end"), origin="c.py", digest="3", library="mine.so")
+    assert plugin_set((builtin,)) == "" and plugin_set((builtin, python)) == "b.py:=2"
+    assert plugin_set((native, python)) == plugin_set((python, native)) == "b.py:=2,c.py:mine.so=3"

@@ -3,7 +3,8 @@
 In: a job, as for any engine. Out: texts made of digests, so that equal inputs give equal bytes and a change of the
 kernel's file changes all of them. A project asks for it with `PRECAST_ENGINE = "stand-in"` in `[tool.precast.triton]`.
 Comment lines of the kernel's file steer it: `# stand-in: sleep 0.2`, `# stand-in: fail ttgir`,
-`# stand-in: crash llir`, `# stand-in: hang llir`, `# stand-in: grow llir`; other comment lines change nothing.
+`# stand-in: crash llir`, `# stand-in: hang llir`, `# stand-in: grow llir`; `# stand-in: run mischief.py` executes that
+file of the kernels' folder in each stage. Other comment lines change nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class StandinEngine:
         """One line for the stage; orders of the kernel's file are passed on and obeyed."""
         orders = _ORDER.findall(source.text)
         for verb, subject in orders:
-            if verb == "sleep" or subject == stage:
+            if verb in ("sleep", "run") or subject == stage:
                 obey(verb, subject, job)
         kept = "".join(f"# stand-in: {verb} {subject}\n" for verb, subject in orders)
         return StageOutput(f"{kept}{stage} of {digest_bytes(source.data)}\n".encode())
@@ -65,6 +66,8 @@ def obey(verb: str, subject: str, job: Job) -> None:
     """Does to this process what a compiler at fault would."""
     if verb == "sleep":
         time.sleep(float(subject))
+    elif verb == "run":
+        exec(compile(Path(job.project, "kernels", subject).read_text(), subject, "exec"), {"__name__": subject})
     elif verb == "fail":
         raise StageFailure(f"the stand-in refuses {subject}", Place(job.unit.source.file, 1))
     elif verb == "crash":

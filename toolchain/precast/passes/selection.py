@@ -43,5 +43,6 @@ class PassUse:
 
 
 def plugin_set(uses: tuple[PassUse, ...]) -> str:
-    """The native code of a job: a worker process serves jobs of one plugin set only, for code cannot be unloaded."""
-    return ",".join(sorted({f"{use.library}={use.digest}" for use in uses if use.library}))
+    """The code from outside that a job runs: a worker process serves jobs of one plugin set only, for what was loaded,
+    native or Python, cannot be unloaded."""
+    return ",".join(sorted({f"{use.origin}:{use.library}={use.digest}" for use in uses if use.origin or use.library}))

@@ -6,18 +6,18 @@ from __future__ import annotations
 import os
 import sys
 
-from precast.worker.child import serve
-from precast.worker.lifeline import be_first_to_go, die_with_parent
+from precast.worker.lifeline import go_below_a_keeper
 
 
 def main() -> None:
     requests, events, parent = (int(word) for word in sys.argv[1:4])
-    die_with_parent(parent)
-    be_first_to_go()
     os.set_inheritable(requests, False)
     os.set_inheritable(events, False)
-    with os.fdopen(requests, "rb") as stream:
-        serve(stream, events, sys.argv[4])
+    go_below_a_keeper(parent, (requests, events))
+
+    from precast.worker.child import serve  # what only the worker needs, the keeper does not hold
+
+    serve(requests, events, sys.argv[4])
 
 
 if __name__ == "__main__":

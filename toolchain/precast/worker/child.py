@@ -1,74 +1,115 @@
 """The worker's process: one job at a time from a private pipe, its engine imported once, before the first job comes.
 
-In: the name of an engine; `Request` lines on one descriptor. Out: `Event` lines on another. Standard output and error
-are a file that the parent keeps: what a compiler prints, and its last words, are read there. Ends when its input does.
+In: the name of an engine; `Request` lines on one descriptor. Out: `Event` lines on another, each with its request's
+token; the last of a job says what the job has changed in the process. Standard output and error are a file that the
+parent keeps: what a compiler prints, and its last words, are read there. Ends when its input does.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
 
 from precast.codec import from_json, to_json
 from precast.engines import Engine, StageOutput
 from precast.engines.registry import Engines, engine_name
 from precast.worker.failures import describe_failure
 from precast.worker.messages import Event, Request, Step
+from precast.worker.state import ProcessState, read_state
 from precast.worker.walk import run_job
 
-Send = Callable[[Event], None]
+
+class Voice:
+    """The worker's end of the pipe to its parent. Nobody else speaks there: a fork of this process has no say."""
+
+    def __init__(self, requests: int, events: int) -> None:
+        self._events = events
+        self._pipe = os.fstat(events)
+        self._process = os.getpid()
+        os.register_at_fork(after_in_child=lambda: _close(requests, events))
+
+    def say(self, event: Event) -> None:
+        """Sends one event. Ends a process in which that cannot be: a fork, or one whose pipe was closed by others."""
+        if os.getpid() != self._process or not self._is_open():
+            os._exit(1)
+        line = b"\n" + to_json(event).encode() + b"\n"  # what others wrote without an end is none of it
+        while line:
+            line = line[os.write(self._events, line) :]
+
+    def _is_open(self) -> bool:
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.fstat(self._events), self._pipe)
+        return False
+
+
+def _close(*descriptors: int) -> None:
+    for each in descriptors:
+        with contextlib.suppress(OSError):
+            os.close(each)
 
 
 class Worker:
     """Runs requests with engines that it opens when they are first needed, or earlier."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, say: Callable[[Event], None]) -> None:
+        self._say = say
         self._engines = Engines()
+        self._ready: set[str] = set()
+        self._state: ProcessState | None = None  # as the last job left it
 
-    def run(self, request: Request) -> None:
+    def answer(self, request: Request) -> None:
         """Answers one request with its steps and then exactly one `done` or `failed`."""
-        try:
-            engine = self._engines.open(engine_name(request.job))
-            if request.stage:
-                self._run_stage(request, engine)
-                self._send(Event("done"))
-            else:
-                self._send(Event("done", result=run_job(request.job, engine, self._announce)))
-        except Exception as error:
-            self._send(Event("failed", failure=describe_failure(error)))
+        name = engine_name(request.job)
+        if name not in self._ready:
+            self.open(name)
+        before = self._state or _look(request)
+        with warnings.catch_warnings():  # what modules silence, they do not silence for others
+            try:
+                event = self._run(request, self._engines.open(name))
+            except Exception as error:
+                event = Event("failed", failure=describe_failure(error))
+            try:
+                self._state = _look(request)
+                changed = before.changes_to(self._state)
+            except Exception:  # what cannot be looked at is not as it was
+                changed = ("unknown",)
+        self._say(replace(event, token=request.token, changed=changed))
+
+    def _run(self, request: Request, engine: Engine) -> Event:
+        def announce(step: Step) -> None:
+            self._say(Event("step", step=step, token=request.token))
+
+        if not request.stage:
+            return Event("done", result=run_job(request.job, engine, announce))
+        announce(Step(request.stage))
+        source = StageOutput(Path(request.source).read_bytes(), request.carry)
+        engine.run_stage(
+            request.job, request.stage, source, lambda name, text="": announce(Step(request.stage, name))
+        )
+        return Event("done")
 
     def open(self, engine: str) -> None:
         """Imports an engine. When it cannot be, the job that needs it tries again and tells why."""
         with contextlib.suppress(Exception):
             self._engines.open(engine)
-
-    def _announce(self, step: Step) -> None:
-        self._send(Event("step", step=step))
-
-    def _run_stage(self, request: Request, engine: Engine) -> None:
-        source = StageOutput(Path(request.source).read_bytes(), request.carry)
-        self._announce(Step(request.stage))
-
-        def announce_pass(name: str, text: str = "") -> None:
-            self._announce(Step(request.stage, name))
-
-        engine.run_stage(request.job, request.stage, source, announce_pass)
+        self._ready.add(engine)
+        self._state = None
 
 
-def serve(requests: BinaryIO, events: int, engine: str) -> None:
+def _look(request: Request) -> ProcessState:
+    return read_state((request.job.project, *request.job.python_path))
+
+
+def serve(requests: int, events: int, engine: str) -> None:
     """Answers requests until there are no more; the first will want `engine`."""
-
-    def send(event: Event) -> None:
-        line = to_json(event).encode() + b"\n"
-        while line:
-            line = line[os.write(events, line) :]
-
-    worker = Worker(send)
-    send(Event("ready"))
+    voice = Voice(requests, events)
+    worker = Worker(voice.say)
+    voice.say(Event("ready"))
     worker.open(engine)
-    for line in requests:
-        worker.run(from_json(line, Request))
+    with os.fdopen(requests, "rb") as lines:
+        for line in lines:
+            worker.answer(from_json(line, Request))

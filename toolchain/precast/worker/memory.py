@@ -6,22 +6,20 @@ import os
 import re
 from pathlib import Path
 
+from precast.worker.descendants import tree_of
+
 WORKER_BYTES = 700 << 20  # a warm worker with room for a large kernel and its assembler
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-def resident_bytes(process: int) -> int:
-    """Resident memory of a process and of the children it has now."""
-    return sum(_resident(each) for each in (process, *_children(process)))
+def tree_bytes(process: int) -> int:
+    """Resident memory of a process and of all that it started; what they share counts once for each."""
+    return sum(_resident(each) for each in tree_of(process))
 
 
 def _resident(process: int) -> int:
     fields = _read(Path(f"/proc/{process}/statm")).split()
     return int(fields[1]) * _PAGE if len(fields) > 1 else 0
-
-
-def _children(process: int) -> list[int]:
-    return [int(each) for each in _read(Path(f"/proc/{process}/task/{process}/children")).split()]
 
 
 def available_bytes() -> int:

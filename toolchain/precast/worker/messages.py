@@ -11,12 +11,16 @@ from precast.worker.failures import Failure
 
 @dataclass(frozen=True)
 class Request:
-    """To a worker: run a job; or, with `stage`, only that stage on the text in the file `source`."""
+    """To a worker: run a job; or, with `stage`, only that stage on the text in the file `source`.
+
+    The events that answer it carry its `token`, which no other request has and code from outside is not told.
+    """
 
     job: Job
     stage: str = ""
     source: str = ""  # absolute path
     carry: str = "{}"
+    token: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,9 +40,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Event:
-    """From a worker. `kind`: `ready`, `step`, `done` (a result, but for a single stage) or `failed`."""
+    """From a worker. `kind`: `ready`, `step`, `done` (a result, but for a single stage) or `failed`.
+
+    `changed` is what the job has left otherwise than it was: the worker is then not to be used again.
+    """
 
     kind: str
     step: Step | None = None
     result: UnitResult | None = None
     failure: Failure | None = None
+    token: str = ""
+    changed: tuple[str, ...] = ()

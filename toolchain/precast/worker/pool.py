@@ -1,9 +1,10 @@
 """The local pool: several worker processes, each with a thread here that feeds it one job at a time.
 
 In: jobs, from any thread. Out: futures. A worker that crashes, hangs or grows too large takes only its own job with
-it; the next job gets a fresh one. Workers are started for one set of compile settings and native plugins, because
-both stay in a process for good; waiting jobs of the same kind are taken first. A pool that was told which jobs will
-come starts its workers before they do, and never more workers than jobs.
+it; the next job gets a fresh one. Workers are started for one set of compile settings and plugins, because both
+stay in a process for good; waiting jobs of the same kind are taken first. A worker that a job has left otherwise than
+it was is not used again. A pool that was told which jobs will come starts its workers before they do, and never more
+workers than jobs.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from pathlib import Path
 
 from precast.artifact import UnitResult
 from precast.engines.triton.capture import first_error
-from precast.errors import PrecastError
+from precast.errors import BugError, PrecastError
 from precast.job import Job
 from precast.passes.selection import plugin_set
 from precast.worker.failures import Failure, make_error
 from precast.worker.memory import default_worker_count
-from precast.worker.messages import Event, Request, Step
+from precast.worker.messages import Request, Step
 from precast.worker.process import WorkerLost, WorkerProcess
 from precast.worker.reproducer import write_reproducer
 
@@ -42,7 +43,10 @@ class _Task:
 
 
 def worker_kind(job: Job) -> object:
-    """What a worker must have been started for to run `job`: settings, and the native plugins it has loaded."""
+    """What a worker must have been started for to run `job`: settings, and the plugins, of any kind, with their bytes.
+
+    Code from outside stays in a process once it was loaded, so a process serves one set of it.
+    """
     return job.settings, plugin_set(job.passes)
 
 
@@ -185,7 +189,18 @@ class _Seat:
             worker.kill()
 
     def _run(self, task: _Task) -> None:
-        self._pool.started(task.job)
+        """Ends the task's future, whatever happens here."""
+        try:
+            self._pool.started(task.job)
+            result = self._result_of(task.job)
+        except BaseException as error:
+            self._pool.ended(well=False)
+            task.future.set_exception(error)
+        else:
+            self._pool.ended(well=True)
+            task.future.set_result(result)
+
+    def _result_of(self, job: Job) -> UnitResult:
         step = Step()
 
         def remember(current: Step) -> None:
@@ -193,21 +208,21 @@ class _Seat:
             step = current
 
         try:
-            event = self._ready_worker(task.job).run(Request(task.job), remember)
-            error = None if event.failure is None else self._explain(task.job, step, event.failure)
+            event = self._ready_worker(job).run(Request(job), remember)
         except WorkerLost as lost:
             self._dismiss()
             failure = STOPPED if self._pool.cancelled else lost_failure(lost)
-            event, error = Event("failed"), self._explain(task.job, step, failure, lost=True)
-        except BaseException as broken:
+            raise self._explain(job, step, failure, lost=True) from None
+        except BaseException:
             self._dismiss()
-            event, error = Event("failed"), broken
-        self._pool.ended(well=error is None)
-        if error is not None:
-            task.future.set_exception(error)
-        else:
-            assert event.result is not None
-            task.future.set_result(event.result)
+            raise
+        if event.changed:
+            self._dismiss()
+        if event.failure is not None:
+            raise self._explain(job, step, event.failure)
+        if event.result is None:
+            raise BugError(f"{job.unit}: a worker was done without a result")
+        return event.result
 
     def _ready_worker(self, job: Job) -> WorkerProcess:
         worker, kind = self._worker, worker_kind(job)
@@ -224,7 +239,7 @@ class _Seat:
         if worker is not None:
             worker.stop()
 
-    def _explain(self, job: Job, step: Step, failure: Failure, *, lost: bool = False) -> PrecastError | BaseException:
+    def _explain(self, job: Job, step: Step, failure: Failure, *, lost: bool = False) -> PrecastError | BugError:
         reproducer = ""
         if failure.kind == "compile" and (step.stage or lost) and not self._pool.cancelled:
             reproducer = write_reproducer(self._pool.reproducer_folder(job), job, step, failure.message)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -16,18 +17,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
-from precast.codec import from_json, to_json
+from precast.codec import CodecError, from_json, to_json
 from precast.engines.registry import engine_name
 from precast.engines.triton.environment import worker_environment
 from precast.errors import ToolError
 from precast.job import Job
-from precast.worker.memory import resident_bytes
+from precast.worker.memory import tree_bytes
 from precast.worker.messages import Event, Request, Step
+from precast.worker.scratch import Scratch
 
 POLL_SECONDS = 0.05
 START_SECONDS = 60.0  # until a new process answers; what its engine's import still takes is part of its first job
 LAST_WORDS_BYTES = 8192
+END_SECONDS = 3.0  # that a worker's keeper may take to end all that the worker started
+LINE_BYTES = 1 << 28  # what no event is as long as
 
 
 class WorkerLost(Exception):
@@ -42,12 +47,14 @@ class WorkerLost(Exception):
 class WorkerProcess:
     """One `python -m precast.worker`, alive from construction to `stop`.
 
-    It is started as the job `first` needs it, and imports that job's engine while it waits for a request.
+    It is started as the job `first` needs it, and imports that job's engine while it waits for a request. What is held
+    here is the worker's keeper, which ends as the worker does, with all that the worker started.
     """
 
     def __init__(self, first: Job) -> None:
         self.jobs_run = 0
-        self._scratch = tempfile.TemporaryDirectory(prefix="precast-worker-")
+        self._token = ""
+        self._scratch = Scratch()
         # Appending: after a cut, the worker goes on at the end. It lives as long as this object.
         self._output = tempfile.TemporaryFile(mode="a+b")  # noqa: SIM115
         theirs_in, ours_in = os.pipe()
@@ -75,9 +82,9 @@ class WorkerProcess:
         """Runs one request to its `done` or `failed` event; `WorkerLost` when the process ends or had to be ended."""
         self.jobs_run += 1
         self._output.truncate(0)
-        job = request.job
+        job, self._token = request.job, secrets.token_hex(16)
         try:
-            _write_all(self._requests, to_json(request).encode() + b"\n")
+            _write_all(self._requests, to_json(replace(request, token=self._token)).encode() + b"\n")
             return self._wait(time.monotonic() + job.time_limit_s, job.memory_limit_mb << 20, on_step)
         except BrokenPipeError:
             raise self._lost(self._exit_text()) from None
@@ -99,16 +106,20 @@ class WorkerProcess:
         os.close(self._requests)
         os.close(self._events)
         self._output.close()
-        self._scratch.cleanup()
+        self._scratch.remove()
 
     def kill(self) -> None:
         """Ends the process from another thread: the thread in `run` then finds it lost."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.terminate()
 
     def _kill(self) -> None:
         self.kill()
-        self._process.wait()
+        try:
+            self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def _wait(self, deadline: float, memory_limit: int, on_step: Callable[[Step], None]) -> Event:
         started = time.monotonic()
@@ -116,6 +127,8 @@ class WorkerProcess:
             event = self._next_event()
             if event is None:
                 self._check_limits(started, deadline, memory_limit)
+            elif event.token != self._token:
+                continue  # of a process that had the pipe: no word of the job's
             elif event.kind != "step" or event.step is None:
                 return event
             else:
@@ -124,12 +137,14 @@ class WorkerProcess:
     def _check_limits(self, started: float, deadline: float, memory_limit: int) -> None:
         if time.monotonic() > deadline:
             raise self._lost(f"the compiler did not end within {deadline - started:.0f} s")
-        if memory_limit and resident_bytes(self._process.pid) > memory_limit:
+        if memory_limit and tree_bytes(self._process.pid) > memory_limit:
             raise self._lost(f"the compiler needed more than its {memory_limit >> 20} MB of memory")
 
     def _next_event(self) -> Event | None:
-        """The next event; None when there is none within a short while."""
+        """The next event; None when there is none within a short while, or when what came is none."""
         while b"\n" not in self._buffer:
+            if len(self._buffer) > LINE_BYTES:
+                raise self._lost("the process flooded the pipe to its build")
             readable, _, _ = select.select([self._events], [], [], POLL_SECONDS)
             if not readable:
                 return None
@@ -138,10 +153,16 @@ class WorkerProcess:
                 raise self._lost(self._exit_text())
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return from_json(line, Event)
+        try:
+            return from_json(line, Event)
+        except CodecError:
+            return None
 
     def _exit_text(self) -> str:
-        code = self._process.wait()
+        try:
+            code = self._process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "the process closed the pipe to its build"
         if code >= 0:
             return f"the compiler ended the process with code {code}"
         name = signal.Signals(-code).name

@@ -1,0 +1,153 @@
+"""What of a process code from outside can change for the code that comes after it.
+
+In: this process. Out: a frozen value, and the names of what differs between two. A worker looks before and after each
+job: one that is not as it was is not used again. Nothing is put back, for a module that was loaded already would not
+do again what it did; the next unit finds a fresh process, as every first one does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import locale
+import os
+import resource
+import signal
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from precast.worker.descendants import children_of
+
+_LIMITS = tuple(value for name, value in sorted(vars(resource).items()) if name.startswith("RLIMIT_"))
+# Packages whose functions decide what code is made: the compilers, ours, and what all of Python stands on.
+_WATCHED = {"triton", "mlir", "llvmlite", "precast", "builtins", "os", "sys", "math", "re", "json", "ast", "inspect"}
+_KNOBS = "triton.knobs"
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """Values that compare equal when nothing has changed. Objects count by identity, and are held for it."""
+
+    environment: object
+    folder: object
+    descriptors: object
+    interpreter: object
+    signals: object
+    warnings: object
+    locale: object
+    import_system: object
+    limits: object
+    threads: object
+    processes: object
+    knobs: object
+    functions: Mapping[str, Mapping[str, object]]
+
+    def changes_to(self, after: ProcessState) -> tuple[str, ...]:
+        """What is not in `after` as it is here. A function that is there anew is no change; one that is replaced is."""
+        names = [each.name for each in fields(self) if each.name != "functions"]
+        changed = [name for name in names if getattr(self, name) != getattr(after, name)]
+        replaced = [name for name in self.functions if _has_lost(self.functions[name], after.functions.get(name, {}))]
+        return (*changed, *(f"functions of {name}" for name in replaced))
+
+
+def _has_lost(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+    return any(after.get(name) is not value and callable(value) for name, value in before.items())
+
+
+class _Same:
+    """Equal only to what stands for the same object, whatever that thinks of equality."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def read_state(own_folders: Sequence[str] = ()) -> ProcessState:
+    """The state of this process now. Paths in `own_folders` are the business of who imports from them."""
+    libc = ctypes.CDLL(None)
+    return ProcessState(
+        environment=(dict(os.environ), _native_environment(libc)),
+        folder=os.getcwd(),
+        descriptors=dict(_open_descriptors()),
+        interpreter=_interpreter(libc),
+        signals=_signals(),
+        warnings=([each for each in warnings.filters if each[0] == "error"], _Same(warnings.showwarning)),
+        locale=locale.setlocale(locale.LC_ALL, None),
+        import_system=_import_system(tuple(own_folders)),
+        limits=([resource.getrlimit(each) for each in _LIMITS], _read_umask()),
+        threads=set(sys._current_frames()),
+        processes=children_of(os.getpid()),
+        knobs=[*_knobs(sys.modules.get(_KNOBS))],
+        functions=dict(_functions()),
+    )
+
+
+def _native_environment(libc: ctypes.CDLL) -> list[bytes]:
+    """The environment as native code and child processes see it, which `os.environ` need not."""
+    entries, found = ctypes.POINTER(ctypes.c_char_p).in_dll(libc, "environ"), list[bytes]()
+    while entries and (entry := entries[len(found)]) is not None:
+        found.append(entry)
+    return found
+
+
+def _open_descriptors() -> Iterator[tuple[str, str]]:
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            yield name, os.readlink(f"/proc/self/fd/{name}")
+        except OSError:  # the one that listed them
+            continue
+
+
+def _read_umask() -> int:
+    before = os.umask(0o022)
+    os.umask(before)
+    return before
+
+
+def _interpreter(libc: ctypes.CDLL) -> object:
+    """What Python and the floating-point unit are set to."""
+    hooks = [sys.stdin, sys.stdout, sys.stderr, sys.excepthook, sys.displayhook, sys.unraisablehook]
+    hooks += [threading.excepthook, sys.gettrace(), sys.getprofile()]
+    digits = sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0
+    numbers = (sys.getrecursionlimit(), sys.getswitchinterval(), digits, gc.isenabled(), gc.get_threshold())
+    return ([*map(_Same, hooks)], numbers, libc.fegetround() if hasattr(libc, "fegetround") else 0)
+
+
+def _signals() -> object:
+    """Python's handlers (compilers have native ones, for their last words), what is blocked, timers."""
+    handlers = [_Same(signal.getsignal(each)) for each in range(1, signal.NSIG)]
+    timers = [signal.getitimer(each) for each in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)]
+    return handlers, signal.pthread_sigmask(signal.SIG_BLOCK, ()), timers
+
+
+def _import_system(own_folders: tuple[str, ...]) -> object:
+    paths = [path for path in sys.path if not path.startswith(own_folders)]
+    finders = [each for each in sys.meta_path if not type(each).__module__.startswith("precast.")]
+    return paths, [*map(_Same, finders)], [*map(_Same, sys.path_hooks)]
+
+
+def _knobs(module: types.ModuleType | None) -> Iterator[object]:
+    """Triton's settings that were set, and the hooks that were added."""
+    for name, group in vars(module).items() if module else ():
+        if type(group).__module__ == _KNOBS:
+            chains = [(key, [*value.calls]) for key, value in vars(type(group)).items() if hasattr(value, "calls")]
+            yield name, {key: _Same(value) for key, value in vars(group).items()}, chains
+
+
+def _functions() -> Iterator[tuple[str, Mapping[str, object]]]:
+    """What the watched packages define, by module, and what their classes do."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in _WATCHED and isinstance(module, types.ModuleType):
+            yield name, (names := vars(module).copy())
+            for key, value in names.items():
+                if isinstance(value, type) and value.__module__ == name:
+                    yield f"{name}.{key}", vars(value).copy()
