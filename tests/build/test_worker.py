@@ -19,9 +19,9 @@ from precast.errors import CompileError, ToolError
 from precast.job import Job
 from precast.store import Store
 from precast.target import Target
-from precast.worker.fixed import run_fixed
 from precast.worker.descendants import children_of as workers_of
 from precast.worker.descendants import tree_of
+from precast.worker.fixed import run_fixed
 from precast.worker.memory import default_worker_count, tree_bytes
 from precast.worker.pool import WorkerPool
 
