@@ -15,7 +15,12 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 
 from precast.engines import cpu
+from precast.target import CPU_LEVELS, cpu_level
 
+with open("/proc/cpuinfo") as _file:
+    _FLAGS = next((line.split(":")[1].split() for line in _file if line.startswith("flags")), [])
+# The levels that this processor runs.
+LEVELS = CPU_LEVELS[: CPU_LEVELS.index(cpu_level(frozenset(_FLAGS)) or CPU_LEVELS[0]) + 1]
 LEVEL = os.environ.get("CPU_TEST_LEVEL", "x86-64-v3")
 CUDA = GPUTarget("cuda", 80, 32)
 FLOAT8 = ("fp8e4nv", "fp8e5", "fp8e4b15")
@@ -38,18 +43,18 @@ def make_ttir(function, signature, constants=(), hints=(), locations=False, **op
     return str(module) if locations else module.str_nodebug()
 
 
-def compile_text(ttir, level=LEVEL, symbol="entry"):
+def compile_text(ttir, level=LEVEL, symbol="entry", strict=False):
     """The `loops` text and the object."""
-    loops = cpu.lower_ttir(ttir, level)
+    loops = cpu.lower_ttir(ttir, level, strict)
     return loops, cpu.emit_object(cpu.lower_loops(loops, level), level, symbol)
 
 
 class Compiled:
     """A loaded unit; call it with a grid and its run-time arguments in order."""
 
-    def __init__(self, ttir, types, level=LEVEL):
+    def __init__(self, ttir, types, level=LEVEL, strict=False):
         self.types = types
-        self.loops, self.image = compile_text(ttir, level)
+        self.loops, self.image = compile_text(ttir, level, strict=strict)
         self.facts = cpu.read_facts(self.loops, (), self.image, "entry")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "unit")
@@ -90,13 +95,13 @@ def slot(value, type_):
 
 
 @functools.cache
-def _build(function, signature, constants, hints, level, options):
+def _build(function, signature, constants, hints, level, strict, options):
     ttir = make_ttir(function, dict(signature), constants, hints, **dict(options))
     types = [type_ for _, type_ in signature]
-    return Compiled(ttir, types, level)
+    return Compiled(ttir, types, level, strict)
 
 
-def build(function, signature, constants=None, hints=(), level=LEVEL, **options):
+def build(function, signature, constants=None, hints=(), level=LEVEL, strict=False, **options):
     """A kernel compiled and loaded; equal requests share one."""
     return _build(
         function,
@@ -104,6 +109,7 @@ def build(function, signature, constants=None, hints=(), level=LEVEL, **options)
         tuple((constants or {}).items()),
         tuple(hints),
         level,
+        strict,
         tuple(options.items()),
     )
 

@@ -17,11 +17,14 @@ from precast.errors import PassError
 STAGES = ("loops", "llir", "obj")
 
 
-def lower_ttir(ttir_text: str, level: str) -> str:
-    """`loops` MLIR text for a feature level (`x86-64-v2`, `-v3`, `-v4`) from a kernel's TTIR."""
+def lower_ttir(ttir_text: str, level: str, strict: bool = False) -> str:
+    """`loops` MLIR text for a feature level (`x86-64-v2`, `-v3`, `-v4`) from a kernel's TTIR.
+
+    `strict` keeps every load on its side of a store that may touch the same memory, through whatever argument.
+    """
     from precast.engines.cpu import lowering
 
-    return lowering.lower_module(ttir_text, level)
+    return lowering.lower_module(ttir_text, level, strict)
 
 
 def lower_loops(text: str, level: str) -> str:
@@ -85,4 +88,4 @@ def describe_pipeline(stage: str, level: str) -> tuple[tuple[str, tuple[tuple[st
     return (("optimize", object_stage.OPTIONS), ("emit-object", (("cpu", level), ("triple", object_stage.TRIPLE))))
 
 
-VERSION = 1  # of the lowering: a change of generated code changes it
+VERSION = 2  # of the lowering: a change of generated code changes it

@@ -2,36 +2,77 @@
 
 A lazy value is evaluated again in each sink's loop nest. It is materialised when that would be wrong (memory it reads
 is written before a sink) or wasteful (expensive with several sinks, used in a deeper loop, repeated by a broadcast).
+Each fact is found once for each value, from its operands' or from its users': the time grows with the number of ops.
 """
 
 from __future__ import annotations
 
-from precast.engines.cpu import aliasing, kinds
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from precast.engines.cpu import kinds
+from precast.engines.cpu.aliasing import Addresses
 from precast.engines.cpu.ir import Block, Function, Op, Value
+from precast.engines.cpu.shapes import MOVES
 
 _WORTH_A_BUFFER = 6.0
 _WORTH_HOISTING = 1.0
 _WORTH_ONE_PASS = 3.0
+_MOVED = ("tt.broadcast", "tt.trans", "tt.reshape", "tt.split")
+
+
+@dataclass(frozen=True)
+class Sinks:
+    """The ops in whose nests a value is evaluated, or that define the buffer it goes into, in summary."""
+
+    any: Op | None = None
+    several: bool = False
+    latest: int = -1  # position in program order
+    deepest: int = 0  # loops around
+    # Stores among them, and whether they use the value at another place; asked only of what reads memory.
+    stores: frozenset[tuple[Op, bool]] = frozenset()
+
+    def joined(self, other: Sinks) -> Sinks:
+        if self.any is None or self is other:
+            return other
+        if other.any is None:
+            return self
+        return Sinks(
+            self.any,
+            self.several or other.several or self.any is not other.any,
+            max(self.latest, other.latest),
+            max(self.deepest, other.deepest),
+            self.stores if self.stores >= other.stores else self.stores | other.stores,
+        )
+
+    def moved(self) -> Sinks:
+        stores = frozenset((store, True) for store, _ in self.stores)
+        return Sinks(self.any, self.several, self.latest, self.deepest, stores)
 
 
 class Analysis:
     """Facts about one function, computed once."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, strict: bool = False) -> None:
         self.users: dict[Value, list[Op]] = {}
         self.position: dict[Op, int] = {}
         self._order: list[Op] = []
         self._loops: dict[Op, tuple[Op, ...]] = {}
+        self._addresses = Addresses(function, strict)
         self._number(function.blocks, ())
         self.groups: dict[Op, tuple[Op, ...]] = {}  # a store to the stores that are emitted together with it
         for blocks in [function.blocks, *(region for op in self._order for region in op.regions)]:
             for block in blocks:
                 self._group_stores(block)
-        self._sinks: dict[Value, frozenset[Op]] = {}
+        self._sinks: dict[Value, Sinks] = {}
         self._costs: dict[Value, float] = {}
+        self._loads: set[Value] = set()  # whose evaluation loads from memory
+        self._computed: set[Value] = set()  # whose evaluation is more than index arithmetic
         self.materialized: set[Value] = set()
-        self._forced = self._find_overlaps()
-        self._writes = [op for op in self._order if op.name in kinds.WRITES]
+        for operation in self._order:
+            self._look_at_operands(operation)
+        self._number_writes()
         self._decide()
 
     # Order, users, loops.
@@ -78,10 +119,11 @@ class Analysis:
 
     def _joins(self, group: list[Op], store: Op) -> bool:
         same_shape = group[0].operands[1].type.shape == store.operands[1].type.shape
-        return same_shape and not any(aliasing.may_overlap(each.operands[0], store.operands[0]) for each in group)
+        overlap = self._addresses.may_overlap
+        return same_shape and not any(overlap(each.operands[0], store.operands[0]) for each in group)
 
     def _breaks(self, operation: Op) -> bool:
-        return operation.name == "tt.load" or kinds.is_sink(operation) or bool(operation.regions)
+        return operation.name in ("tt.load", *kinds.BARRIERS) or kinds.is_sink(operation) or bool(operation.regions)
 
     def _close(self, group: list[Op]) -> None:
         for store in group:
@@ -92,63 +134,58 @@ class Analysis:
         group = self.groups.get(operation)
         return group[-1] if group else operation
 
-    def _find_overlaps(self) -> set[Value]:
-        """Loads that a store's own nest reads at other places than it writes, in memory that may be the same."""
-        found: set[Value] = set()
-        for operation in self._order:
-            if operation.name in kinds.WRITES:
-                for user in self.groups.get(operation, (operation,)):
-                    for operand in user.operands:
-                        self._visit_loads(operand, False, operation, found, set())
-        return found
-
-    def _visit_loads(
-        self, value: Value, moved: bool, store: Op, found: set[Value], seen: set[tuple[Value, bool]]
-    ) -> None:
-        operation = value.definition
-        if operation is None or (value, moved) in seen or not kinds.is_lazy(operation):
-            return
-        seen.add((value, moved))
-        if operation.name == "tt.load" and aliasing.may_overlap(operation.operands[0], store.operands[0], moved):
-            found.add(value)
-        moved = moved or operation.name in ("tt.broadcast", "tt.trans", "tt.reshape", "tt.split")
-        for operand in operation.operands:
-            self._visit_loads(operand, moved, store, found, seen)
+    def _number_writes(self) -> None:
+        """For each write and barrier, in program order, the first place from there on where one takes effect."""
+        found = [(self.position[op], self.position[self.leader(op)]) for op in self._order if kinds.is_ordered(op)]
+        self._write_positions = [position for position, _ in found]
+        effects = [effect for _, effect in found]
+        for index in reversed(range(len(effects) - 1)):
+            effects[index] = min(effects[index], effects[index + 1])
+        self._first_effects = effects
 
     # Sinks and costs.
 
-    def sinks(self, value: Value) -> frozenset[Op]:
-        """The ops in whose nests the value is evaluated, or that define the buffer it goes into."""
+    def _look_at_operands(self, operation: Op) -> None:
+        """What evaluating a lazy op's result costs and does, were nothing materialised."""
+        if not kinds.is_lazy(operation):
+            return
+        tensors = [each for each in operation.operands if each.type.is_tensor]
+        is_load = operation.name == "tt.load"
+        loads = is_load or any(each in self._loads for each in tensors)
+        floats = operation.results[0].type.is_float and operation.name != "arith.constant"
+        computed = loads or floats or any(each in self._computed for each in tensors)
+        cost = min(kinds.own_cost(operation) + sum(self._costs.get(each, 1.0) for each in tensors), 1e6)
+        for result in operation.results:
+            self._costs[result] = cost
+            if loads:
+                self._loads.add(result)
+            if computed:
+                self._computed.add(result)
+
+    def sinks(self, value: Value) -> Sinks:
+        """Where the value is evaluated."""
         if value not in self._sinks:
-            found: set[Op] = set()
+            found = Sinks()
             for user in self.users.get(value, ()):
-                found |= self._sinks_through(user)
-            self._sinks[value] = frozenset(found)
+                found = found.joined(self._sinks_through(user, value))
+            self._sinks[value] = found
         return self._sinks[value]
 
-    def _sinks_through(self, user: Op) -> frozenset[Op]:
-        if kinds.is_sink(user) or not user.results or not user.results[0].type.is_tensor:
-            return frozenset((self.leader(user),))
-        found: frozenset[Op] = frozenset()
+    def _sinks_through(self, user: Op, value: Value) -> Sinks:
+        if not kinds.is_lazy(user):
+            return self._sink(self.leader(user), value in self._loads)
+        found = Sinks()
         for result in user.results:
-            found |= frozenset((user,)) if result in self.materialized else self.sinks(result)
-        return found
+            through = self._sink(user, False) if result in self.materialized else self.sinks(result)
+            found = found.joined(through)
+        return found.moved() if found.stores and user.name in _MOVED else found
 
-    def cost(self, value: Value) -> float:
-        """Rough cost of evaluating one element anew."""
-        if value not in self._costs:
-            operation = value.definition
-            lazy = operation is not None and kinds.is_lazy(operation) and value not in self.materialized
-            self._costs[value] = 1.0
-            if lazy and operation is not None:
-                self._costs[value] = kinds.own_cost(operation) + sum(
-                    self.cost(each) for each in operation.operands if each.type.is_tensor
-                )
-        return self._costs[value]
-
-    def reads_memory(self, value: Value) -> bool:
-        """Whether evaluating the value loads from the kernel's memory."""
-        return any(op.name == "tt.load" for op in self.closure(value))
+    def _sink(self, operation: Op, reads: bool) -> Sinks:
+        stores: Iterable[Op] = ()
+        if reads and operation.name in kinds.WRITES:
+            stores = self.groups.get(operation, (operation,))
+        pairs = frozenset((store, False) for store in stores)
+        return Sinks(operation, False, self.position[operation], len(self._loops[operation]), pairs)
 
     def closure(self, value: Value) -> list[Op]:
         """The lazy ops that evaluating the value runs."""
@@ -162,6 +199,10 @@ class Analysis:
             found[operation] = None
             pending += operation.operands
         return list(found)
+
+    def reads_memory(self, value: Value) -> bool:
+        """Whether evaluating the value loads from the kernel's memory."""
+        return any(op.name == "tt.load" for op in self.closure(value))
 
     def buffers_read(self, value: Value) -> set[tuple[Value, bool]]:
         """Values that are not lazy and that evaluating `value` reads, and whether they are read at another place."""
@@ -186,48 +227,32 @@ class Analysis:
     def _decide(self) -> None:
         """Last values first: what is materialised late stands for all its uses when earlier ones are asked."""
         for operation in reversed(self._order):
-            if not kinds.is_lazy(operation):
-                continue
-            for value in operation.results:
-                if self._needs_buffer(value, operation):
-                    self.materialized.add(value)
-            self._costs.clear()
+            if kinds.is_lazy(operation):
+                self.materialized.update(each for each in operation.results if self._needs_buffer(each, operation))
 
     def _needs_buffer(self, value: Value, operation: Op) -> bool:
         sinks = self.sinks(value)
-        if not sinks:
+        if sinks.any is None:
             return False
-        if operation.name == "tt.load" and (value in self._forced or self._is_overwritten(operation, sinks)):
+        if operation.name == "tt.load" and (self._overlaps(operation, sinks) or self._is_overwritten(operation, sinks)):
             return True
-        cost = self.cost(value)
-        if (
-            self._is_deeper(value, sinks)
-            and (operation.name == "tt.load" or cost > _WORTH_HOISTING)
-            and self._computes(value)
-        ):
+        cost = self._costs[value]
+        deeper = sinks.deepest > len(self._loops_of(value))
+        if deeper and (operation.name == "tt.load" or cost > _WORTH_HOISTING) and value in self._computed:
             return True
         if cost >= _WORTH_ONE_PASS and self._is_repeated(value):
             return True
-        return len(sinks) > 1 and cost >= _WORTH_A_BUFFER
+        return sinks.several and cost >= _WORTH_A_BUFFER
 
-    def _computes(self, value: Value) -> bool:
-        """More than index arithmetic: floats, or memory."""
-        return any(
-            op.name == "tt.load" or op.result.type.is_float for op in self.closure(value) if op.name != "arith.constant"
-        )
+    def _overlaps(self, load: Op, sinks: Sinks) -> bool:
+        """Whether a store's own nest reads the load at other places than it writes, in memory that may be the same."""
+        overlap = self._addresses.may_overlap
+        return any(overlap(load.operands[0], store.operands[0], moved) for store, moved in sinks.stores)
 
-    def _is_overwritten(self, load: Op, sinks: frozenset[Op]) -> bool:
+    def _is_overwritten(self, load: Op, sinks: Sinks) -> bool:
         """Whether something may write memory between the load and one of its sinks."""
-        first = self.position[load]
-        for write in self._writes:
-            after = self.position[self.leader(write)]
-            if first < self.position[write] and any(after < self.position[sink] for sink in sinks):
-                return True
-        return False
-
-    def _is_deeper(self, value: Value, sinks: frozenset[Op]) -> bool:
-        depth = len(self._loops_of(value))
-        return any(len(self._loops[sink]) > depth for sink in sinks)
+        following = bisect_right(self._write_positions, self.position[load])
+        return following < len(self._first_effects) and self._first_effects[following] < sinks.latest
 
     def _is_repeated(self, value: Value) -> bool:
         return any(self._repeats(user, value) for user in self.users.get(value, ()))
@@ -237,3 +262,29 @@ class Analysis:
             result = user.result
             return any(self._repeats(each, result) for each in self.users.get(result, ()))
         return user.name == "tt.broadcast" and user.result.type.count > value.type.count
+
+
+def find_widened(function: Function) -> frozenset[Value]:
+    """Integer tensors in whose computation an index is widened: their form depends on what they are wanted for."""
+    found: set[Value] = set()
+    for operation in function.operation.walk():
+        for argument, start in _carried(operation):
+            if start in found:
+                found.add(argument)
+        result = operation.results[0] if operation.results else None
+        if result is None or not result.type.is_tensor or result.type.is_float or result.type.element == "i1":
+            continue
+        widens = operation.name in ("arith.extsi", "arith.index_cast")
+        passes_on = operation.name.startswith("arith.") or operation.name in MOVES
+        if widens or (passes_on and any(each in found for each in operation.operands)):
+            found.update(operation.results)
+    return frozenset(found)
+
+
+def _carried(operation: Op) -> list[tuple[Value, Value]]:
+    """What a loop hands on, with what it begins with."""
+    if operation.name != "scf.for":
+        return []
+    starts = operation.operands[3:]
+    pairs = [*zip(operation.body.arguments[1:], starts, strict=True), *zip(operation.results, starts, strict=True)]
+    return pairs

@@ -1,7 +1,7 @@
 """Elementwise ops on forms. In: an op and its operands' forms at one place. Out: its results' forms there.
 
-Integer and pointer arithmetic keeps affine forms and prefix masks symbolic; the rest becomes one op on scalars or
-vectors. Like Triton's own axis analysis, affine forms assume that index arithmetic inside a block does not wrap.
+Integer and pointer arithmetic keeps affine forms symbolic; the rest becomes one op on scalars or vectors. Affine
+integers are exact modulo their width. Only what addresses memory is taken not to wrap when it is widened.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import ELEMENT_BITS, Op
 from precast.engines.cpu.machine import Machine
-from precast.engines.cpu.values import Affine, Form, Offsets, Plain, Prefix, Scalar, Vector, memory_type
+from precast.engines.cpu.values import Affine, Form, Offsets, Plain, Scalar, Vector, memory_type
 
-# A constant stride beyond this is hashing, not indexing: it may wrap, so the form does not stay affine when extended.
+# A constant stride beyond this is hashing, not indexing: it may wrap.
 _LARGEST_STRIDE = 1 << 24
+UNSIGNED_EXTENSIONS = ("arith.extui", "arith.index_castui")
 _INTEGER = ("andi", "ori", "xori", "minsi", "maxsi", "minui", "maxui")
 _FLOAT = (
     "addf", "subf", "mulf", "divf", "maxnumf", "minnumf", "maximumf", "minimumf",
@@ -31,6 +32,17 @@ MIRRORED = {
     "ugt": "ult",
     "uge": "ule",
 }
+
+
+def _assumes(form: Form) -> tuple[Affine, ...]:
+    return form.assumes if isinstance(form, Affine) else ()
+
+
+def stays_affine(operation: Op, form: Form) -> bool:
+    """Whether widening an index gives an affine form, as long as the index does not wrap."""
+    if operation.name not in ("arith.extsi", "arith.index_cast") or not isinstance(form, Affine):
+        return False
+    return form.stride.constant is None or abs(form.stride.constant) <= _LARGEST_STRIDE
 
 
 class Arithmetic:
@@ -106,7 +118,7 @@ class Arithmetic:
             y_base, y_stride = (y.base, y.stride) if isinstance(y, Affine) else (y, zero)
             base = self.b.integer(name, x_base, y_base)
             stride = self.b.integer(name, x_stride, y_stride)
-            return base if stride.constant == 0 else Affine(base, stride)
+            return base if stride.constant == 0 else Affine(base, stride, "", (*_assumes(x), *_assumes(y)))
         return self.b.binary(name, self.b.vector(x, width), self.b.vector(y, width))
 
     def multiply(self, operation: Op, forms: list[Form], width: int) -> Form:
@@ -115,15 +127,16 @@ class Arithmetic:
             x, y = y, x
         if isinstance(x, Affine) and isinstance(y, Scalar):
             base, stride = self.b.integer("muli", x.base, y), self.b.integer("muli", x.stride, y)
-            return base if stride.constant == 0 else Affine(base, stride)
+            return base if stride.constant == 0 else Affine(base, stride, "", x.assumes)
         a, b = self.plain([x, y], width)
         return self.b.binary("muli", a, b)
 
     def shift_left(self, operation: Op, forms: list[Form], width: int) -> Form:
         x, y = forms
         if isinstance(x, Affine) and isinstance(y, Scalar) and y.constant is not None:
-            factor = self.b.constant(1 << int(y.constant), x.element)
-            return self.multiply(operation, [x, factor], width)
+            amount = int(y.constant)
+            factor = 1 << amount if 0 <= amount < ELEMENT_BITS[x.element] else 0
+            return self.multiply(operation, [x, self.b.constant(factor, x.element)], width)
         return self._shift("shli", x, y, width)
 
     def shift_right(self, operation: Op, forms: list[Form], width: int) -> Form:
@@ -145,13 +158,6 @@ class Arithmetic:
         return self.b.select(inside, shifted, floats.filled(self.b, value, 0, value.element), width)
 
     def _bitwise(self, name: str, x: Form, y: Form, width: int) -> Form:
-        if name == "andi" and x.element == "i1":
-            if isinstance(x, Prefix) and isinstance(y, Prefix):
-                return Prefix(self.b.integer("minsi", x.count, y.count))
-            if isinstance(x, Scalar) and isinstance(y, Prefix):
-                x, y = y, x
-            if isinstance(x, Prefix) and isinstance(y, Scalar):
-                return self._guard(x, y)
         if name in ("andi", "ori") and x.element == "i1":
             for known, other in ((x, y), (y, x)):
                 if isinstance(known, Scalar) and known.constant is not None:
@@ -160,22 +166,11 @@ class Arithmetic:
         a, b = self.plain([x, y], width)
         return self.b.binary(name, a, b)
 
-    def _guard(self, mask: Prefix, condition: Scalar) -> Form:
-        if condition.constant is not None:
-            return mask if condition.constant else condition
-        count = self.b.select(condition, mask.count, self.b.index(0), 1)
-        assert isinstance(count, Scalar)
-        return Prefix(count)
-
     def compare(self, operation: Op, forms: list[Form], width: int) -> Form:
-        """A comparison; an affine value below a uniform one is a prefix mask."""
+        """A comparison. Values that step alike are equal where their bases are; which is less, wrapping decides."""
         predicate = operation.attributes["predicate"]
         x, y = forms
-        if isinstance(x, Scalar) and isinstance(y, Affine) and predicate in MIRRORED:
-            x, y, predicate = y, x, MIRRORED[predicate]
-        if isinstance(x, Affine) and isinstance(y, Scalar) and predicate in ("slt", "sle") and x.stride.constant == 1:
-            return Prefix(self.prefix_count(predicate, x, y))
-        if isinstance(x, Affine) and isinstance(y, Affine) and x.stride == y.stride and predicate[0] != "u":
+        if isinstance(x, Affine) and isinstance(y, Affine) and x.stride == y.stride and predicate in ("eq", "ne"):
             x, y = x.base, y.base
         a, b = self.plain([x, y], width)
         return self.b.compare(predicate, a, b)
@@ -196,16 +191,17 @@ class Arithmetic:
         return self.b.integer("addi", count, 1) if predicate.endswith("le") else count
 
     def extend(self, operation: Op, forms: list[Form], width: int) -> Form:
-        signed = operation.name != "arith.extui"
-        x = forms[0]
+        signed = operation.name not in UNSIGNED_EXTENSIONS
         element = operation.result.type.element
-        small = isinstance(x, Affine) and (x.stride.constant is None or abs(x.stride.constant) <= _LARGEST_STRIDE)
-        if isinstance(x, Affine) and small and signed:
-            base, stride = self.b.resize(x.base, element, signed), self.b.resize(x.stride, element)
-            assert isinstance(base, Scalar)
-            assert isinstance(stride, Scalar)
-            return Affine(base, stride)
-        return self.b.resize(self.b.plain(x, width), element, signed)
+        return self.b.resize(self.b.plain(forms[0], width), element, signed)
+
+    def extend_address(self, operation: Op, x: Affine) -> Form:
+        """A widened index that stays affine: what addresses memory is taken not to wrap."""
+        element = operation.result.type.element
+        base, stride = self.b.resize(x.base, element), self.b.resize(x.stride, element)
+        assert isinstance(base, Scalar)
+        assert isinstance(stride, Scalar)
+        return Affine(base, stride, "", (*x.assumes, x))
 
     def truncate(self, operation: Op, forms: list[Form], width: int) -> Form:
         element = operation.result.type.element
@@ -214,7 +210,7 @@ class Arithmetic:
             base, stride = self.b.resize(x.base, element), self.b.resize(x.stride, element)
             assert isinstance(base, Scalar)
             assert isinstance(stride, Scalar)
-            return Affine(base, stride)
+            return Affine(base, stride, "", x.assumes)
         return self.b.resize(self.b.plain(x, width), element)
 
     def choose(self, operation: Op, forms: list[Form], width: int) -> Form:
@@ -317,7 +313,7 @@ class Arithmetic:
         if isinstance(pointer, Vector):
             types = f"({pointer.type}, {offset.type}) -> {pointer.type}, {memory_type(pointee)}"
             return self.b.like(pointer, f"llvm.getelementptr {pointer.name}[{offset.name}] : {types}")
-        base = pointer if isinstance(pointer, Scalar) else pointer.base  # type: ignore[union-attr]  # no mask is a pointer
+        base = pointer if isinstance(pointer, Scalar) else pointer.base
         moved = Scalar(self.b.offset(base.name, offset, pointee), "ptr")
         if isinstance(pointer, Affine):
             return Affine(moved, pointer.stride, pointee)

@@ -18,19 +18,20 @@ Pair = tuple[Value, Buffer]
 
 def assign(kernel: Kernel, pairs: Sequence[Pair]) -> None:
     """Assigns all values to their buffers at once."""
-    pending = [pair for pair in pairs if not _is_there(kernel, pair)]
+    pending = {pair: _reads(kernel, pair) for pair in pairs if not _is_there(kernel, pair)}
     copies: list[tuple[Buffer, Buffer]] = []
     while pending:
-        group = _find_group(kernel, pending)
+        group = _find_group(pending)
         if group:
             _emit_group(kernel, group)
         else:
-            value, target = pending[0]
+            value, target = next(iter(pending))
             shadow = kernel.context.allocate(value.type)
             kernel.write_value(kernel, value, shadow)
             copies.append((shadow, target))
-            group = [pending[0]]
-        pending = [pair for pair in pending if pair not in group]
+            group = [(value, target)]
+        for pair in group:
+            del pending[pair]
     for shadow, target in copies:
         copy_buffer(kernel, shadow, target)
 
@@ -50,14 +51,14 @@ def _reads(kernel: Kernel, pair: Pair) -> set[tuple[str, bool]]:
     return found
 
 
-def _find_group(kernel: Kernel, pending: list[Pair]) -> list[Pair]:
+def _find_group(pending: dict[Pair, set[tuple[str, bool]]]) -> list[Pair]:
     """Pairs of one shape whose targets nothing else that is pending reads, nor they themselves elsewhere."""
-    for first in pending:
-        group = [pair for pair in pending if pair[1].shape == first[1].shape]
-        targets = {pair[1].pointer for pair in group}
-        others = [pair for pair in pending if pair not in group]
-        read_later = {pointer for pair in others for pointer, _ in _reads(kernel, pair)}
-        read_elsewhere = {pointer for pair in group for pointer, moved in _reads(kernel, pair) if moved}
+    for shape in dict.fromkeys(target.shape for _, target in pending):
+        group = [pair for pair in pending if pair[1].shape == shape]
+        targets = {target.pointer for _, target in group}
+        others = [reads for pair, reads in pending.items() if pair[1].shape != shape]
+        read_later = {pointer for reads in others for pointer, _ in reads}
+        read_elsewhere = {pointer for pair in group for pointer, moved in pending[pair] if moved}
         if not targets & (read_later | read_elsewhere):
             return group
     return []

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from precast.engines.cpu.ir import ELEMENT_BITS
-from precast.engines.cpu.values import Form, Offsets, Plain, Prefix, Scalar, Vector, memory_type, register_type
+from precast.engines.cpu.values import Form, Offsets, Plain, Scalar, Vector, memory_type, register_type
 
 Body = Callable[[Scalar, list[Plain]], Sequence[Plain]]
 _FOLDED: dict[str, Callable[[int, int], int]] = {
@@ -28,13 +28,22 @@ def wrap(value: int, element: str) -> int:
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
+_FLOAT_FORMATS = {"f16": ("<H", "<e", 4), "f32": ("<I", "<f", 8), "f64": ("<Q", "<d", 16)}
+
+
+def round_float(value: float, element: str) -> float:
+    """`value` as the format holds it: rounded to nearest even, infinite where it is too large."""
+    _, form, _ = _FLOAT_FORMATS[element]
+    try:
+        return float(struct.unpack(form, struct.pack(form, value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
 def float_literal(value: float, element: str) -> str:
     """An exact MLIR literal."""
-    if element == "f64":
-        return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
-    if element == "f32":
-        return f"0x{struct.unpack('<I', struct.pack('<f', value))[0]:08X}"
-    return f"0x{struct.unpack('<H', struct.pack('<e', value))[0]:04X}"
+    bits, form, digits = _FLOAT_FORMATS[element]
+    return f"0x{struct.unpack(bits, struct.pack(form, round_float(value, element)))[0]:0{digits}X}"
 
 
 class Builder:
@@ -90,7 +99,7 @@ class Builder:
         """A scalar constant; a `bf16` or 8-bit float is given as its bits."""
         if element in ("f16", "f32", "f64"):
             literal = float_literal(float(value), element)
-            return Scalar(self._constant(literal, element), element, float(value))
+            return Scalar(self._constant(literal, element), element, round_float(float(value), element))
         value = wrap(int(value), element if element in ELEMENT_BITS else "i8")
         literal = ("false", "true")[value] if element == "i1" else str(value)
         return Scalar(self._constant(literal, register_type(element)), element, value)
@@ -129,8 +138,6 @@ class Builder:
                 self.emit(f"vector.broadcast {form.name} : {form.type} to vector<{width}x{form.type}>"),
                 form.element, width,
             )  # fmt: skip
-        if isinstance(form, Prefix):
-            return self._prefix_vector(form, width)
         if isinstance(form, Offsets):
             return self._gep_vector(form.base, form.offsets, form.pointee)
         if form.element == "ptr":
@@ -141,13 +148,6 @@ class Builder:
         result = self.binary("addi", self.vector(form.base, width), steps)
         assert isinstance(result, Vector)
         return result
-
-    def _prefix_vector(self, form: Prefix, width: int) -> Vector:
-        count = self.clamp(form.count, width)
-        narrow = self.scalar(f"arith.trunci {count.name} : i64 to i32", "i32")
-        lanes = self.iota(width, "i32")
-        wide = self.vector(narrow, width)
-        return Vector(self.emit(f"arith.cmpi slt, {lanes.name}, {wide.name} : {wide.type}"), "i1", width)
 
     def _gep_vector(self, base: Scalar, offsets: Vector, pointee: str) -> Vector:
         types = f"(!llvm.ptr, {offsets.type}) -> vector<{offsets.width}x!llvm.ptr>, {memory_type(pointee)}"
@@ -177,6 +177,7 @@ class Builder:
             not (isinstance(a, Scalar) and isinstance(b, Scalar))
             or a.element.startswith("f")
             or mnemonic not in _FOLDED
+            or (a.element == "i1" and mnemonic in ("minsi", "maxsi"))
         ):
             return None
         if a.constant is not None and b.constant is not None:
@@ -373,5 +374,7 @@ def compare_constants(predicate: str, a: Scalar, b: Scalar) -> bool | None:
     if predicate[0] == "u":
         mask = (1 << ELEMENT_BITS[a.element]) - 1
         x, y = x & mask, y & mask
+    elif a.element == "i1":  # one bit, which is the sign
+        x, y = -x, -y
     comparisons = {"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}
     return comparisons[predicate[-2:]]

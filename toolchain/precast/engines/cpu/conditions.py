@@ -6,13 +6,16 @@ A comparison of an index that steps by 1 with a uniform number is true up to a c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from precast.engines.cpu import shapes, strides
+from precast.engines.cpu import shapes
 from precast.engines.cpu.arithmetic import MIRRORED
+from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.context import Context, Key
-from precast.engines.cpu.ir import Value
-from precast.engines.cpu.values import Affine, Buffer, Cursor, Scalar
+from precast.engines.cpu.ir import Op, Value
+from precast.engines.cpu.ordering import needed_first
+from precast.engines.cpu.strides import Strides
+from precast.engines.cpu.values import Affine, Buffer, Cursor, Plain, Scalar, integer_bounds
 
 _NEGATED = {"sgt": "sle", "sge": "slt", "ugt": "ule", "uge": "ult"}
 _INDEX_OPS = ("tt.make_range", "tt.splat", "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.extsi",
@@ -44,54 +47,77 @@ class Split:
 
 def find_conditions(context: Context, cursor: Cursor, roots: Sequence[Value]) -> list[Condition]:
     """Comparisons of integers in the lazy trees of `roots`, with the cursors at which they are met."""
-    found: dict[Key, Condition] = {}
-    seen: set[Key] = set()
-    pending = [(root, cursor) for root in roots]
-    while pending:
-        value, place = pending.pop()
+    return _Search(context).run(cursor, roots)
+
+
+class _Search:
+    """One walk through the lazy trees of a nest's roots; what is found of a value is kept."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        self.is_index: dict[Value, bool] = {}
+        self.depends: dict[Key, frozenset[str]] = {}
+
+    def run(self, cursor: Cursor, roots: Sequence[Value]) -> list[Condition]:
+        context = self.context
+        found: list[Condition] = []
+        seen: set[Key] = set()
+        pending = [(root, cursor) for root in roots]
+        while pending:
+            value, place = pending.pop()
+            operation = value.definition
+            if not value.type.is_tensor or (value, place) in seen or value in context.places or operation is None:
+                continue
+            seen.add((value, place))
+            if operation.name == "arith.cmpi" and self._compares_indices(operation):
+                found.append(Condition(value, place, self._depends_of(operation, value, place)))
+                continue
+            for operand in operation.operands:
+                inner = shapes.operand_cursor(context.b, value, operand, place)
+                pending.append((operand, inner.addressing(False)))
+        return found
+
+    def _compares_indices(self, operation: Op) -> bool:
+        """Whether all operands are cheap integer arithmetic on ranges and scalars."""
+        for value in needed_first(operation.operands, self._index_needs, self.is_index):
+            made = value.definition
+            if not value.type.is_tensor:
+                self.is_index[value] = True
+            elif value in self.context.places:
+                self.is_index[value] = not isinstance(self.context.places[value], Buffer)
+            else:
+                known = made is not None and made.name in _INDEX_OPS
+                self.is_index[value] = known and all(self.is_index[each] for each in self._index_needs(value))
+        return all(self.is_index[each] for each in operation.operands)
+
+    def _index_needs(self, value: Value) -> list[Value]:
         operation = value.definition
-        if not value.type.is_tensor or (value, place) in seen or value in context.places or operation is None:
-            continue
-        seen.add((value, place))
-        if operation.name == "arith.cmpi" and all(is_index(context, each) for each in operation.operands):
-            depends = frozenset().union(*(_depends(context, each, place) for each in operation.operands))
-            found[(value, place)] = Condition(value, place, depends)
-            continue
-        for operand in operation.operands:
-            pending.append((operand, shapes.operand_cursor(context.b, value, operand, place)))
-    return list(found.values())
+        if value in self.context.places or operation is None or operation.name not in _INDEX_OPS:
+            return []
+        return operation.operands if value.type.is_tensor else []
 
+    def _depends_of(self, operation: Op, value: Value, cursor: Cursor) -> frozenset[str]:
+        """Names of the indices that a comparison varies with."""
+        keys = [(each, shapes.operand_cursor(self.context.b, value, each, cursor)) for each in operation.operands]
+        for key in needed_first(keys, self._depends_needs, self.depends):
+            each, place = key
+            names = [self.depends[inner] for inner in self._depends_needs(key)]
+            made = each.definition
+            if made is not None and made.name == "tt.make_range" and each not in self.context.places:
+                names.append(frozenset((place.index[0].name,)))
+            self.depends[key] = frozenset().union(*names)
+        return frozenset().union(*(self.depends[key] for key in keys))
 
-def is_index(context: Context, value: Value) -> bool:
-    """Whether a value is cheap integer arithmetic on ranges and scalars."""
-    if not value.type.is_tensor:
-        return True
-    operation = value.definition
-    if value in context.places:
-        return not isinstance(context.places[value], Buffer)
-    return (
-        operation is not None
-        and operation.name in _INDEX_OPS
-        and all(is_index(context, each) for each in operation.operands)
-    )
-
-
-def _depends(context: Context, value: Value, cursor: Cursor) -> frozenset[str]:
-    """Names of the indices that an index value varies with."""
-    operation = value.definition
-    if not value.type.is_tensor:
-        return frozenset()
-    place = context.places.get(value)
-    if place is not None:
-        start = getattr(place, "start", None)
-        return _depends(context, start, cursor) if start else frozenset()
-    assert operation is not None
-    if operation.name == "tt.make_range":
-        return frozenset((cursor.index[0].name,))
-    parts = [
-        _depends(context, each, shapes.operand_cursor(context.b, value, each, cursor)) for each in operation.operands
-    ]
-    return frozenset().union(*parts)
+    def _depends_needs(self, key: Key) -> list[Key]:
+        value, cursor = key
+        place, operation = self.context.places.get(value), value.definition
+        if not value.type.is_tensor:
+            return []
+        if place is not None:
+            start = getattr(place, "start", None)
+            return [(start, cursor)] if start else []
+        assert operation is not None
+        return [(each, shapes.operand_cursor(self.context.b, value, each, cursor)) for each in operation.operands]
 
 
 def find_split(context: Context, condition: Condition, name: str, size: int) -> Split | None:
@@ -103,12 +129,13 @@ def find_split(context: Context, condition: Condition, name: str, size: int) -> 
         return None
     axis = places[0]
     index = (*condition.cursor.index[:axis], b.index(0), *condition.cursor.index[axis + 1 :])
-    cursor = Cursor(index, axis, size)
+    cursor = Cursor(index, axis, size, address=True)
     predicate = operation.attributes["predicate"]
     first, second = operation.operands
-    if strides.stride_along(context, first, axis) == 0:
+    strides = Strides(context)
+    if strides.along(first, axis) == 0:
         first, second, predicate = second, first, MIRRORED.get(predicate, predicate)
-    steps = [strides.stride_along(context, each, axis) for each in (first, second)]
+    steps = [strides.along(each, axis) for each in (first, second)]
     if steps != [1, 0] or predicate in ("eq", "ne"):
         return None
     x, y = context.evaluate(first, cursor), context.evaluate(second, cursor)
@@ -121,17 +148,38 @@ def _split_at(context: Context, condition: Condition, predicate: str, x: Affine,
     b = context.b
     before = predicate not in _NEGATED
     predicate = _NEGATED.get(predicate, predicate)
-    count = b.clamp(context.arithmetic.prefix_count(predicate, x, y), size)
-    if predicate[0] == "s":
-        return Split(condition, count, count, before)
-    if x.element == "i64":
+    if predicate[0] == "u" and x.element == "i64":
         return None
-    # Unsigned, and the index begins below zero: nothing is known of the whole loop.
-    known = b.compare("sge", x.base, b.constant(0, x.element))
+    count = b.clamp(context.arithmetic.prefix_count(predicate, x, y), size)
+    # Where an index wraps, or one that is taken as unsigned begins below zero, nothing is known of the whole loop.
+    known = _and(b, [_stays_in_range(b, each, size) for each in (*x.assumes, x)])
+    if predicate[0] == "u":
+        known = _and(b, [known, b.compare("sge", x.base, b.constant(0, x.element))])
     first, last = b.select(known, count, b.index(0), 1), b.select(known, count, b.index(size), 1)
     assert isinstance(first, Scalar)
     assert isinstance(last, Scalar)
     return Split(condition, first, last, before)
+
+
+def _stays_in_range(b: Builder, index: Affine, size: int) -> Plain:
+    """Whether an index does not wrap in its first `size` lanes."""
+    low, high = integer_bounds(index.element, signed=True)
+    if index.element == "i64":
+        step = index.stride.constant
+        if step is None or abs(step) * size >= 1 << 62:
+            return b.constant(0, "i1")
+        reach = int(step) * (size - 1)
+        limit = b.constant(high - reach if reach >= 0 else low - reach, "i64")
+        return b.compare("sle" if reach >= 0 else "sge", index.base, limit)
+    last = b.integer("addi", b.wide(index.base), b.integer("muli", b.wide(index.stride), size - 1))
+    return _and(b, [b.compare("sge", last, b.index(low)), b.compare("sle", last, b.index(high))])
+
+
+def _and(b: Builder, conditions: Sequence[Plain]) -> Plain:
+    result = conditions[0]
+    for each in conditions[1:]:
+        result = b.binary("andi", result, each)
+    return result
 
 
 def transfer(context: Context, conditions: Sequence[Condition], name: str, index: Scalar) -> None:
@@ -140,4 +188,4 @@ def transfer(context: Context, conditions: Sequence[Condition], name: str, index
         form = context.known(condition.key)
         if isinstance(form, Scalar) and form.constant is not None:
             places = tuple(index if each.name == name else each for each in condition.cursor.index)
-            context.remember(condition.value, Cursor(places, condition.cursor.lane, condition.cursor.width), form)
+            context.remember(condition.value, replace(condition.cursor, index=places), form)

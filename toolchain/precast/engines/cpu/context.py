@@ -11,11 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from precast.engines.cpu import memory, shapes
-from precast.engines.cpu.arithmetic import Arithmetic
+from precast.engines.cpu.arithmetic import Arithmetic, stays_affine
+from precast.engines.cpu.branches import is_pure
 from precast.engines.cpu.builder import Body, Builder
 from precast.engines.cpu.errors import refuse
-from precast.engines.cpu.ir import Dense, Op, Type, Value, element_bytes
+from precast.engines.cpu.ir import Block, Dense, Op, Type, Value, element_bytes
 from precast.engines.cpu.machine import Machine
+from precast.engines.cpu.ordering import needed_first
 from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar
 
 ALIGNMENT = 64
@@ -35,14 +37,48 @@ Place = Scalar | Buffer | Shifted
 Key = tuple[Value, Cursor]
 
 
+class Places(dict[Value, Place]):
+    """Where values live. What a region adds is valid in it alone: its text names what other regions cannot."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._undo: list[tuple[Value, Place | None]] = []
+
+    def __setitem__(self, value: Value, place: Place) -> None:
+        self._undo.append((value, self.get(value)))
+        super().__setitem__(value, place)
+
+    @contextmanager
+    def region(self) -> Iterator[None]:
+        start = len(self._undo)
+        yield
+        while len(self._undo) > start:
+            value, before = self._undo.pop()
+            if before is None:
+                del self[value]
+            else:
+                super().__setitem__(value, before)
+
+
+@dataclass(frozen=True)
+class _Known:
+    """The keys that a context has an answer for."""
+
+    context: Context
+
+    def __contains__(self, key: object) -> bool:
+        return self.context.known(key) is not None  # type: ignore[arg-type]
+
+
 class Context:
     """One kernel's lowering; used by every lowering module."""
 
-    def __init__(self, machine: Machine, scratch: str) -> None:
+    def __init__(self, machine: Machine, scratch: str, widened: frozenset[Value] = frozenset()) -> None:
         self.machine = machine
+        self._widened = widened  # what differs between an address and any other use
         self.b = Builder(machine.half)
         self.arithmetic = Arithmetic(self.b, machine)
-        self.places: dict[Value, Place] = {}
+        self.places = Places()
         self._scopes: list[dict[Key, Form]] = [{}]
         self._scratch = scratch
         self._used = _STATUS_BYTES + _BOUNCE_BYTES
@@ -79,9 +115,9 @@ class Context:
 
     @contextmanager
     def region(self) -> Iterator[None]:
-        """`scope`, and scratch taken inside is free again afterwards."""
+        """`scope`, and scratch taken and places given inside are free again and forgotten afterwards."""
         used = self._used
-        with self.scope():
+        with self.scope(), self.places.region():
             yield
         self._used = used
 
@@ -143,11 +179,34 @@ class Context:
         """The form of `value` at `cursor`."""
         if not value.type.is_tensor:
             return self.scalar(value)
-        form = self.known((value, cursor))
-        if form is None:
-            form = self._evaluate(value, cursor)
-            self.remember(value, cursor, form)
+        root = self._key(value, cursor)
+        for key in needed_first([root], self._needs, _Known(self)):
+            self.remember(*key, self._evaluate(*key))
+        form = self.known(root)
+        assert form is not None
         return form
+
+    def _key(self, value: Value, cursor: Cursor) -> Key:
+        return value, cursor.addressing(cursor.address and value in self._widened)
+
+    def _needs(self, key: Key) -> list[Key]:
+        """The tensors, with their places, of which the form is made."""
+        value, cursor = key
+        place = self.places.get(value)
+        if place is not None:
+            tensor = isinstance(place, Shifted) and place.start.type.is_tensor
+            return [self._key(place.start, cursor)] if isinstance(place, Shifted) and tensor else []
+        operation = value.definition
+        assert operation is not None, "a tensor argument without a place"
+        operands = [each for each in operation.operands if each.type.is_tensor]
+        if operation.name == "tt.load" and len(operands) > 1:
+            mask = self._key(operands[1], cursor)
+            form = self.known(mask)
+            if form is None:
+                return [mask]
+            if isinstance(form, Scalar) and form.constant == 0:
+                operands = operands[2:]
+        return [self._key(each, shapes.operand_cursor(self.b, value, each, cursor)) for each in operands]
 
     def known(self, key: Key) -> Form | None:
         """What was answered before, here or around here."""
@@ -181,7 +240,10 @@ class Context:
         return self._evaluate_elementwise(operation, value, cursor)
 
     def _evaluate_elementwise(self, operation: Op, value: Value, cursor: Cursor) -> Form:
-        forms = [self.evaluate(operand, cursor) for operand in operation.operands]
+        forms = [self.evaluate(each, shapes.operand_cursor(self.b, value, each, cursor)) for each in operation.operands]
+        if cursor.address and stays_affine(operation, forms[0]):
+            assert isinstance(forms[0], Affine)
+            return self.arithmetic.extend_address(operation, forms[0])
         if operation.name == "tt.map_elementwise":
             results = self.inline(operation, forms, cursor.width)
         else:
@@ -197,22 +259,33 @@ class Context:
 
     def inline(self, operation: Op, forms: Sequence[Form], width: int) -> list[Form]:
         """The region of an op applied to forms: its block arguments stand for them."""
-        body = operation.body
-        if len(operation.regions[0]) > 1:
-            raise refuse(operation, "its region branches", "choose with `tl.where`")
         if operation.attributes.get("pack", 1) != 1:
             raise refuse(operation, "it packs several elements", "use pack=1")
-        known: dict[Value, Form] = dict(zip(body.arguments, forms, strict=True))
-        for inner in body.operations[:-1]:
+        body = operation.body
+        return self._inline_block(body, dict(zip(body.arguments, forms, strict=True)), width)
+
+    def _inline_block(self, block: Block, known: dict[Value, Form], width: int) -> list[Form]:
+        for inner in block.operations[:-1]:
             operands = [known[each] if each in known else self.scalar(each) for each in inner.operands]
             if inner.name == "arith.constant":
                 results: list[Form] = [self.constant(inner)]
-            elif inner.regions:
-                raise refuse(inner, f"inside the region of `{operation.name}`")
+            elif inner.name == "ub.poison":
+                results = [self.b.zero(inner.result.type.element, 1)]
+            elif inner.name == "scf.if":
+                results = self._inline_choice(inner, operands[0], known, width)
+            elif inner.regions or not is_pure(inner):
+                raise refuse(inner, "it is inside a region that is applied to each element")
             else:
                 results = self.arithmetic.apply(inner, operands, width)
             known.update(zip(inner.results, results, strict=True))
-        return [known[each] if each in known else self.scalar(each) for each in body.terminator.operands]
+        return [known[each] if each in known else self.scalar(each) for each in block.terminator.operands]
+
+    def _inline_choice(self, operation: Op, condition: Form, known: dict[Value, Form], width: int) -> list[Form]:
+        """Both sides, neither of which has an effect; then the results of the one that the condition names."""
+        if not operation.results:
+            return []
+        first, second = (self._inline_block(region[0], known, width) for region in operation.regions)
+        return [self.b.select(condition, x, y, width) for x, y in zip(first, second, strict=True)]
 
     def constant(self, operation: Op) -> Scalar:
         """A scalar constant, or the value of a splat one."""

@@ -59,14 +59,21 @@ def find_steps(argument: Value, yielded: Value) -> tuple[Value, ...] | None:
 
 
 def _is_uniform(value: Value) -> bool:
-    if not value.type.is_tensor:
-        return True
-    operation = value.definition
-    if operation is None or operation.name not in _UNIFORM:
-        return False
-    if operation.name == "arith.constant":
-        return bool(operation.attributes["value"].splat)
-    return all(_is_uniform(each) for each in operation.operands)
+    """Whether all elements are computed alike from scalars."""
+    seen: set[Value] = set()
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        operation = each.definition
+        if each in seen or not each.type.is_tensor:
+            continue
+        seen.add(each)
+        if operation is None or operation.name not in _UNIFORM:
+            return False
+        if operation.name == "arith.constant" and not operation.attributes["value"].splat:
+            return False
+        pending += operation.operands
+    return True
 
 
 def _uniform_scalar(context: Context, value: Value) -> Scalar:
@@ -84,12 +91,14 @@ def lower_for(kernel: Kernel, operation: Op) -> None:
         raise refuse(operation, "its bounds are compared as unsigned numbers")
     lower, upper, step = (context.scalar(each) for each in operation.operands[:3])
     body = operation.body
+    starts: list[assignment.Pair] = []
     carried = [
-        _plan_carried(kernel, operation, start, argument, yielded)
+        _plan_carried(kernel, operation, start, argument, yielded, starts)
         for start, argument, yielded in zip(
             operation.operands[3:], body.arguments[1:], body.terminator.operands, strict=True
         )
     ]
+    assignment.assign(kernel, starts)
     in_registers = [each for each in carried if each.buffer is None and each.step != ()]
     first = [_first_scalar(context, each) for each in in_registers]
     index = Scalar(b.fresh(), lower.element)
@@ -105,7 +114,10 @@ def lower_for(kernel: Kernel, operation: Op) -> None:
     _place_results(context, operation, carried, in_registers, finals)
 
 
-def _plan_carried(kernel: Kernel, operation: Op, start: Value, argument: Value, yielded: Value) -> Carried:
+def _plan_carried(
+    kernel: Kernel, operation: Op, start: Value, argument: Value, yielded: Value, starts: list[assignment.Pair]
+) -> Carried:
+    """How a value is carried; what its buffer begins with is added to `starts`."""
     if not argument.type.is_tensor:
         return Carried(start, argument)
     integer = not argument.type.is_float and argument.type.element != "i1"
@@ -114,11 +126,11 @@ def _plan_carried(kernel: Kernel, operation: Op, start: Value, argument: Value, 
         if kernel.analysis.reads_memory(start):
             kernel.fill(start)
         return Carried(start, argument, steps)
-    return Carried(start, argument, None, _start_buffer(kernel, operation, start))
+    return Carried(start, argument, None, _start_buffer(kernel, operation, start, starts))
 
 
-def _start_buffer(kernel: Kernel, operation: Op, start: Value) -> Buffer:
-    """A buffer holding the initial value; the value's own when the loop is all that reads it."""
+def _start_buffer(kernel: Kernel, operation: Op, start: Value, starts: list[assignment.Pair]) -> Buffer:
+    """A buffer for the initial value, to be filled by `starts`; the value's own when the loop is all that reads it."""
     place = kernel.context.places.get(start)
     analysis = kernel.analysis
     owned = isinstance(place, Buffer) and place.pointer not in kernel.context.shared
@@ -126,7 +138,7 @@ def _start_buffer(kernel: Kernel, operation: Op, start: Value) -> Buffer:
         assert isinstance(place, Buffer)
         return place
     buffer = kernel.context.allocate(start.type)
-    kernel.write_value(kernel, start, buffer)
+    starts.append((start, buffer))
     return buffer
 
 
@@ -187,14 +199,16 @@ def _place_results(
 
 def lower_while(kernel: Kernel, operation: Op) -> None:
     """`before` decides; tensors that it passes on unchanged share one buffer, others get a second one."""
-    context, b = kernel.context, kernel.context.b
+    context = kernel.context
     before, after = operation.regions[0][0], operation.regions[1][0]
     passed = before.terminator.operands[1:]
+    starts: list[assignment.Pair] = []
     buffers = {
-        argument: _start_buffer(kernel, operation, start)
+        argument: _start_buffer(kernel, operation, start, starts)
         for start, argument in zip(operation.operands, before.arguments, strict=True)
         if argument.type.is_tensor
     }
+    assignment.assign(kernel, starts)
     passed_buffers = {
         argument: buffers.get(value) or context.allocate(value.type)
         for value, argument in zip(passed, after.arguments, strict=True)
@@ -204,7 +218,6 @@ def lower_while(kernel: Kernel, operation: Op) -> None:
     finals = _WhileText(kernel, before, after, buffers, passed_buffers).emit(first)
     for result, argument in zip(operation.results, after.arguments, strict=True):
         context.places[result] = passed_buffers[argument] if argument in passed_buffers else finals.pop(0)
-    del b
 
 
 @dataclass(frozen=True)
@@ -301,7 +314,8 @@ def lower_if(kernel: Kernel, operation: Op) -> None:
     for result, form in zip(scalars, forms, strict=True):
         assert isinstance(form, Scalar)
         context.places[result] = form
-    context.places.update(buffers)
+    for result, buffer in buffers.items():
+        context.places[result] = buffer
 
 
 def lower_assert(kernel: Kernel, operation: Op) -> None:

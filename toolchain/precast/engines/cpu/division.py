@@ -33,7 +33,12 @@ def _through_f64(b: Builder, x: Plain, y: Plain, signed: bool) -> Plain:
     kind = "arith.sitofp" if signed else "arith.uitofp"
     quotient = b.binary("divf", b.cast(kind, x, "f64"), b.cast(kind, y, "f64"))
     if signed:
-        return b.resize(saturate(b, quotient, "i32", "fptosi"), x.element)
+        whole = saturate(b, quotient, "i32", "fptosi")
+        if ELEMENT_BITS[x.element] == 32:  # the smallest number by -1 wraps to itself
+            past = b.compare("oeq", quotient, floats.filled(b, quotient, 2.0**31, "f64"))
+            width = x.width if isinstance(x, Vector) else 1
+            whole = b.plain(b.select(past, floats.filled(b, whole, -(2**31), "i32"), whole, width), width)
+        return b.resize(whole, x.element)
     wide = (
         saturate(b, quotient, "i64", "fptosi")
         if ELEMENT_BITS[x.element] == 32

@@ -100,7 +100,8 @@ class _Product:
         factors = {each for operand in (self.a, self.b) for each, _ in analysis.buffers_read(operand)}
         if value in factors or place.pointer in self.context.shared:
             return False
-        return analysis.sinks(value) == {self.operation} and analysis.same_loops(value, self.operation)
+        sinks = analysis.sinks(value)
+        return sinks.any is self.operation and not sinks.several and analysis.same_loops(value, self.operation)
 
     def _target_in_place(self, value: Value) -> Buffer | None:
         """The buffer that a lazy c is computed from place by place, when nothing else reads it."""

@@ -7,7 +7,7 @@ from precast.engines.cpu.ir import Block, Function, Op, Value
 
 
 def inline_calls(kernel: Function, functions: dict[str, Function], depth: int = 0) -> None:
-    """Replaces every call in `kernel`, in place; recursion and callees that branch are refused."""
+    """Replaces every call in `kernel`, in place; recursion is refused. No function branches any more."""
     for operation in list(kernel.operation.walk()):
         for region in operation.regions:
             for block in region:
@@ -40,8 +40,6 @@ def _callee(call: Op, functions: dict[str, Function], depth: int) -> Block:
     if depth > 16:
         raise refuse(call, "the functions call one another in a circle")
     inline_calls(callee, functions, depth + 1)
-    if len(callee.blocks) > 1:
-        raise refuse(call, f"`{callee.name}` returns early", "write the condition around the rest of its body")
     return callee.blocks[0]
 
 

@@ -15,6 +15,7 @@ CONSUMERS = frozenset({
     "tt.store", "tt.assert", "tt.print", "tt.return", "tt.unsplat", "scf.yield", "scf.condition", "cf.br", "cf.cond_br",
 })  # fmt: skip
 WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
+BARRIERS = frozenset({"gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier"})
 LOOPS = frozenset({"scf.for", "scf.while"})
 _EXPENSIVE = frozenset(
     {"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "powf", "log1p", "extern_elementwise"}
@@ -28,7 +29,17 @@ def is_sink(operation: Op) -> bool:
     """Whether the op evaluates its tensor operands in a loop nest of its own."""
     if operation.name == "tt.reshape":
         return not is_view(operation)
-    return operation.name in EAGER or operation.name in CONSUMERS
+    return operation.name in EAGER or operation.name in CONSUMERS or is_volatile(operation)
+
+
+def is_volatile(operation: Op) -> bool:
+    """Whether the op is a load that happens where it stands, once, whatever becomes of its result."""
+    return operation.name == "tt.load" and bool(operation.attributes.get("isVolatile"))
+
+
+def is_ordered(operation: Op) -> bool:
+    """Whether no load may be moved from one side of the op to the other."""
+    return operation.name in WRITES or operation.name in BARRIERS
 
 
 def is_lazy(operation: Op) -> bool:
@@ -58,11 +69,9 @@ def own_cost(operation: Op) -> float:
 def known_constant(value: Value) -> int | None:
     """The integer that a scalar or splat constant holds."""
     operation = value.definition
-    if operation is None:
-        return None
-    if operation.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi"):
-        return known_constant(operation.operands[0])
-    if operation.name != "arith.constant":
+    while operation and operation.name in ("tt.splat", "tt.broadcast", "tt.expand_dims", "arith.extsi"):
+        operation = operation.operands[0].definition
+    if operation is None or operation.name != "arith.constant":
         return None
     constant = operation.attributes["value"]
     if isinstance(constant, Dense):

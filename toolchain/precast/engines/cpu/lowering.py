@@ -6,12 +6,12 @@ of its own, which LLVM puts in place.
 
 from __future__ import annotations
 
-from precast.engines.cpu import control, inlining, statements
-from precast.engines.cpu.aliasing import base_argument
-from precast.engines.cpu.analyses import Analysis
+from precast.engines.cpu import inlining, statements
+from precast.engines.cpu.aliasing import Addresses
+from precast.engines.cpu.analyses import Analysis, find_widened
+from precast.engines.cpu.branches import structure_regions
 from precast.engines.cpu.context import Context
-from precast.engines.cpu.errors import refuse
-from precast.engines.cpu.ir import Block, Function, Op
+from precast.engines.cpu.ir import Function
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.machine import MACHINES, Machine
 from precast.engines.cpu.reader import parse_ttir
@@ -24,8 +24,10 @@ _GRID = ("x", "y", "z", "grid_x", "grid_y", "grid_z")
 
 
 def find_kernel(text: str) -> Function:
-    """The public function of a TTIR module, with the functions it calls put in place."""
+    """The public function of a TTIR module: without branches between blocks, its calls put in place."""
     functions = parse_ttir(text)
+    for each in functions:
+        structure_regions(each.operation)
     public = [each for each in functions if each.public]
     if len(public) != 1:
         raise PassError(f"a TTIR module has one kernel; this one has {len(public)}")
@@ -33,15 +35,15 @@ def find_kernel(text: str) -> Function:
     return public[0]
 
 
-def lower_module(text: str, level: str) -> str:
-    """The `loops` text of a kernel for a feature level."""
+def lower_module(text: str, level: str, strict: bool = False) -> str:
+    """The `loops` text of a kernel for a feature level; `strict` keeps every load on its side of every store."""
     machine = MACHINES[level]
     function = find_kernel(text)
     for value in function.blocks[0].arguments:
         if value.type.element not in _ARGUMENTS or value.type.is_tensor:
             raise PassError(f"the CPU engine cannot take an argument of type `{value.type}`", function.operation.where)
-    context = Context(machine, "%scratch")
-    kernel = Kernel(context, Analysis(function), statements.lower_block, statements.write_value)
+    context = Context(machine, "%scratch", find_widened(function))
+    kernel = Kernel(context, Analysis(function, strict), statements.lower_block, statements.write_value)
     _lower_body(kernel, function)
     return _render_module(context, function, machine)
 
@@ -54,48 +56,15 @@ def _lower_body(kernel: Kernel, function: Function) -> None:
     context.program = tuple(Scalar(f"%{name}", "i32") for name in _GRID)
     for index, value in enumerate(function.blocks[0].arguments):
         context.places[value] = Scalar(f"%argument{index}", value.type.element)
-    labels = {block: f"^block{index}" for index, block in enumerate(function.blocks)}
-    for index, block in enumerate(function.blocks):
-        if index:
-            _open_block(context, block, labels[block])
-        with context.scope():
-            kernel.lower_block(kernel, block)
-            _close_block(context, block.terminator, labels)
-
-
-def _open_block(context: Context, block: Block, label: str) -> None:
-    arguments = []
-    for value in block.arguments:
-        if value.type.is_tensor:
-            raise PassError("the CPU engine cannot pass a tensor between branches of an early return")
-        scalar = Scalar(context.b.fresh(), value.type.element)
-        context.places[value] = scalar
-        arguments.append(f"{scalar.name}: {scalar.type}")
-    context.b.line(f"{label}({', '.join(arguments)}):" if arguments else f"{label}:")
-
-
-def _close_block(context: Context, terminator: Op, labels: dict[Block, str]) -> None:
-    if terminator.name == "tt.return":
-        context.b.line("func.return")
-        return
-    targets = []
-    for block, passed in terminator.successors:
-        scalars = [context.scalar(value) for value in passed]
-        names, types = ", ".join(each.name for each in scalars), ", ".join(each.type for each in scalars)
-        targets.append(f"{labels[block]}({names} : {types})" if scalars else labels[block])
-    if terminator.name == "cf.br":
-        context.b.line(f"cf.br {targets[0]}")
-    elif terminator.name == "cf.cond_br":
-        context.b.line(f"cf.cond_br {context.scalar(terminator.operands[0]).name}, {targets[0]}, {targets[1]}")
-    else:
-        assert not control.is_terminator(terminator)
-        raise refuse(terminator, "a function does not end with it")
+    kernel.lower_block(kernel, function.operation.body)
+    context.b.line("return")
 
 
 def find_written(function: Function) -> list[int]:
     """The arguments that the kernel stores through, by number; not those of which that cannot be told."""
     stores = (op for op in function.operation.walk() if op.name in ("tt.store", "tt.atomic_rmw", "tt.atomic_cas"))
-    bases = {base_argument(op.operands[0]) for op in stores}
+    addresses = Addresses(function, strict=False)
+    bases = {addresses.base(op.operands[0]) for op in stores}
     return [index for index, value in enumerate(function.blocks[0].arguments) if value in bases]
 
 

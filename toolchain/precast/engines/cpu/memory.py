@@ -7,11 +7,11 @@ touches no memory.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from precast.engines.cpu.builder import Builder
-from precast.engines.cpu.ir import Op, element_bytes
+from precast.engines.cpu.ir import ELEMENT_BITS, Op, element_bytes
 from precast.engines.cpu.syntax import decode_float8
 from precast.engines.cpu.values import (
     Affine,
@@ -19,7 +19,6 @@ from precast.engines.cpu.values import (
     Cursor,
     Form,
     Plain,
-    Prefix,
     Scalar,
     Vector,
     memory_type,
@@ -81,22 +80,27 @@ def evaluate_load(context: Context, operation: Op, cursor: Cursor) -> Form:
     if isinstance(mask, Scalar) and mask.constant == 0:
         return other if other is not None else context.b.zero(element, 1)
     pointer = context.evaluate(operands[0], cursor)
-    return load(context, pointer, mask, other, element, cursor.width)
+    volatile = bool(operation.attributes.get("isVolatile"))
+    return load(context, pointer, mask, other, element, cursor.width, volatile)
 
 
-def load(context: Context, pointer: Form, mask: Form | None, other: Form | None, element: str, width: int) -> Form:
+def load(
+    context: Context, pointer: Form, mask: Form | None, other: Form | None, element: str, width: int,
+    volatile: bool = False,
+) -> Form:  # fmt: skip
+    """Where the mask is not set, `other`; a volatile load has one lane."""
     b = context.b
     if mask is None or (isinstance(mask, Scalar) and mask.constant):
-        return _load_all(b, pointer, element, width)
+        return _load_all(b, pointer, element, width, volatile)
     fallback = other if other is not None else b.zero(element, 1)
     if isinstance(mask, Scalar):
-        return _load_if(context, pointer, mask, fallback, element, width)
+        return _load_if(context, pointer, mask, fallback, element, width, volatile)
     return _load_masked(context, pointer, mask, b.vector(fallback, width), element, width)
 
 
-def _load_all(b: Builder, pointer: Form, element: str, width: int) -> Form:
+def _load_all(b: Builder, pointer: Form, element: str, width: int, volatile: bool = False) -> Form:
     if isinstance(pointer, Scalar):
-        return _from_memory(b, Scalar(_load_text(b, pointer.name, element, memory_type(element)), element))
+        return _from_memory(b, Scalar(_load_text(b, pointer.name, element, memory_type(element), volatile), element))
     if isinstance(pointer, Affine) and pointer.stride.constant in (1, -1) and width > 1:
         reverse = pointer.stride.constant == -1
         base = b.offset(pointer.base.name, b.index(1 - width), element) if reverse else pointer.base.name
@@ -111,8 +115,9 @@ def _load_all(b: Builder, pointer: Form, element: str, width: int) -> Form:
     return _gather(b, b.vector(pointer, width), everything, None, element, width)
 
 
-def _load_text(b: Builder, pointer: str, element: str, type_: str) -> str:
-    return b.emit(f"llvm.load {pointer} {_aligned(element)} : !llvm.ptr -> {type_}")
+def _load_text(b: Builder, pointer: str, element: str, type_: str, volatile: bool = False) -> str:
+    word = "volatile " if volatile else ""
+    return b.emit(f"llvm.load {word}{pointer} {_aligned(element)} : !llvm.ptr -> {type_}")
 
 
 def _from_memory(b: Builder, form: Plain) -> Plain:
@@ -128,7 +133,9 @@ def _to_memory(b: Builder, form: Plain) -> Plain:
     return b.cast("arith.extui", form, "i8") if form.element == "i1" else form
 
 
-def _load_if(context: Context, pointer: Form, mask: Scalar, fallback: Form, element: str, width: int) -> Form:
+def _load_if(
+    context: Context, pointer: Form, mask: Scalar, fallback: Form, element: str, width: int, volatile: bool
+) -> Form:
     b = context.b
     lanes = 1 if isinstance(pointer, Scalar) and isinstance(fallback, Scalar) else width
     like: Plain = b.zero(element, lanes)
@@ -137,19 +144,16 @@ def _load_if(context: Context, pointer: Form, mask: Scalar, fallback: Form, elem
         return [b.vector(form, width) if isinstance(like, Vector) else b.plain(form, 1)]
 
     return context.branch(
-        mask, [like], lambda: formed(_load_all(b, pointer, element, width)), lambda: formed(fallback)
+        mask, [like], lambda: formed(_load_all(b, pointer, element, width, volatile)), lambda: formed(fallback)
     )[0]
 
 
 def _load_masked(context: Context, pointer: Form, mask: Form, other: Vector, element: str, width: int) -> Form:
     b = context.b
     if isinstance(pointer, Affine) and pointer.stride.constant == 1:
-        bits = 8 * element_bytes(element)
-        if context.machine.masks and bits >= context.machine.masks:
+        if _has_masks(context, element):
             return _load_native(b, pointer, b.vector(mask, width), other, element, width)
-        if isinstance(mask, Prefix):
-            return _load_bounced(context, pointer, mask, other, element, width)
-        return _load_native(b, pointer, b.vector(mask, width), other, element, width)
+        return _load_bounced(context, pointer, b.vector(mask, width), other, element, width)
     return _gather(b, b.vector(pointer, width), b.vector(mask, width), other, element, width)
 
 
@@ -160,20 +164,56 @@ def _load_native(b: Builder, pointer: Affine, mask: Vector, other: Vector, eleme
     return _from_memory(b, Vector(name, element, width))
 
 
-def _load_bounced(context: Context, pointer: Affine, mask: Prefix, other: Vector, element: str, width: int) -> Form:
-    """Where the machine would branch for each lane: the first lanes are copied one by one over `other` in scratch."""
+def _has_masks(context: Context, element: str) -> bool:
+    """Whether the machine loads and stores vectors of the element under a mask, without a branch for each lane."""
+    return bool(context.machine.masks) and 8 * element_bytes(element) >= context.machine.masks
+
+
+def _each_set_lane(context: Context, mask: Vector, copy: Callable[[Scalar], None]) -> None:
+    """A loop over the lanes whose mask is set."""
+    b = context.b
+    bits = _mask_bits(b, mask)
+
+    def body(index: Scalar, _: list[Plain]) -> list[Plain]:
+        lane = b.resize(index, bits.element)
+        assert isinstance(lane, Scalar)
+        is_set = b.compare("ne", b.integer("andi", b.integer("shrui", bits, lane), 1), b.constant(0, bits.element))
+        assert isinstance(is_set, Scalar)
+
+        def run() -> list[Plain]:
+            copy(index)
+            return []
+
+        context.branch(is_set, [], run)
+        return []
+
+    b.loop(b.index(0), b.index(mask.width), 1, [], body)
+
+
+def _mask_bits(b: Builder, mask: Vector) -> Scalar:
+    """A mask as an integer with a bit for each lane; fewer than eight lanes are filled up with unset ones."""
+    if mask.width < 8:
+        unset = b.dense([0] * mask.width, "i1")
+        lanes = [min(lane, mask.width) for lane in range(8)]
+        mask = b.shuffle(mask, unset, lanes)
+    element = f"i{mask.width}"
+    packed = b.emit(f"vector.bitcast {mask.name} : {mask.type} to vector<1x{element}>")
+    return b.scalar(f"vector.extract {packed}[0] : {element} from vector<1x{element}>", element)
+
+
+def _load_bounced(context: Context, pointer: Affine, mask: Vector, other: Vector, element: str, width: int) -> Form:
+    """Where the machine would branch for each lane: the set lanes are copied one by one over `other` in scratch."""
     b = context.b
     bounce = context.bounce
     kept = _to_memory(b, other)
     stored = memory_type(element)
     b.line(f"llvm.store {kept.name}, {bounce} {{alignment = 64 : i64}} : {kept.type}, !llvm.ptr")
 
-    def copy(index: Scalar, _: list[Plain]) -> list[Plain]:
+    def copy(index: Scalar) -> None:
         source, target = b.offset(pointer.base.name, index, element), b.offset(bounce, index, element)
         b.line(f"llvm.store {_load_text(b, source, element, stored)}, {target} : {stored}, !llvm.ptr")
-        return []
 
-    b.loop(b.index(0), b.clamp(mask.count, width), 1, [], copy)
+    _each_set_lane(context, mask, copy)
     name = b.emit(f"llvm.load {bounce} {{alignment = 64 : i64}} : !llvm.ptr -> {kept.type}")
     return _from_memory(b, Vector(name, element, width))
 
@@ -242,29 +282,42 @@ def _store_all(b: Builder, pointer: Form, value: Form, element: str, width: int)
 def _store_masked(context: Context, pointer: Form, stored: Plain, mask: Form, element: str, width: int) -> None:
     b = context.b
     if isinstance(pointer, Affine) and pointer.stride.constant == 1:
-        bits = 8 * element_bytes(element)
-        if isinstance(mask, Prefix) and not (context.machine.masks and bits >= context.machine.masks):
-            _store_bounced(context, pointer, stored, mask, element, width)
-            return
         lanes = b.vector(mask, width)
+        if not _has_masks(context, element):
+            _store_bounced(context, pointer, stored, lanes, element)
+            return
+        if stored.type.split("x")[1][0] == "i" and element_bytes(element) < 8:
+            lanes = _opaque_mask(b, lanes)
         text = f"llvm.intr.masked.store {stored.name}, {pointer.base.name}, {lanes.name} {_aligned(element, 'i32')}"
         b.line(f"{text} : {stored.type}, {lanes.type} into !llvm.ptr")
         return
     _scatter(b, b.vector(pointer, width), stored, b.vector(mask, width), element)
 
 
-def _store_bounced(context: Context, pointer: Affine, stored: Plain, mask: Prefix, element: str, width: int) -> None:
+def _opaque_mask(b: Builder, mask: Vector) -> Vector:
+    """The mask as LLVM cannot see through it.
+
+    LLVM 22 makes a narrowing store of a constant mask with one lane a store of that lane before it was narrowed.
+    """
+    bits = _mask_bits(b, mask)
+    hidden = b.emit(f'llvm.inline_asm "", "=r,0" {bits.name} : ({bits.type}) -> {bits.type}')
+    packed = b.emit(f"vector.from_elements {hidden} : vector<1x{bits.type}>")
+    lanes = ELEMENT_BITS[bits.element]
+    wide = Vector(b.emit(f"vector.bitcast {packed} : vector<1x{bits.type}> to vector<{lanes}xi1>"), "i1", lanes)
+    return wide if lanes == mask.width else b.shuffle(wide, wide, range(mask.width))
+
+
+def _store_bounced(context: Context, pointer: Affine, stored: Plain, mask: Vector, element: str) -> None:
     b = context.b
     bounce = context.bounce
     item = memory_type(element)
     b.line(f"llvm.store {stored.name}, {bounce} {{alignment = 64 : i64}} : {stored.type}, !llvm.ptr")
 
-    def copy(index: Scalar, _: list[Plain]) -> list[Plain]:
+    def copy(index: Scalar) -> None:
         source, target = b.offset(bounce, index, element), b.offset(pointer.base.name, index, element)
         b.line(f"llvm.store {_load_text(b, source, element, item)}, {target} {_aligned(element)} : {item}, !llvm.ptr")
-        return []
 
-    b.loop(b.index(0), b.clamp(mask.count, width), 1, [], copy)
+    _each_set_lane(context, mask, copy)
 
 
 def _scatter(b: Builder, pointers: Vector, stored: Plain, mask: Vector, element: str) -> None:

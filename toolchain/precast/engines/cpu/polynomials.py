@@ -191,7 +191,7 @@ class Polynomials:
     # Trigonometric functions.
 
     def sin(self, x: Plain) -> Plain:
-        return self._circular(x, "sin", 0)
+        return self.choose(self.test("oeq", x, 0.0), x, self._circular(x, "sin", 0))
 
     def cos(self, x: Plain) -> Plain:
         return self._circular(x, "cos", 1)

@@ -2,54 +2,23 @@
 
 Along the last dimension lanes run along the axis and are folded with shuffles; along another one lanes run along the
 last kept dimension. An operand region with a known identity starts from it; any other starts from the first elements.
+Where the region is not commutative, each vector along the axis is folded in order and joined with those before it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from precast.engines.cpu import memory, nests
+from precast.engines.cpu.combines import identity, is_commutative, narrowed, sums_in_f32, widened
 from precast.engines.cpu.conditions import find_conditions
-from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Op
 from precast.engines.cpu.kernel import Kernel
-from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar, Vector, integer_bounds
-
-_ALL_ONES = {"arith.andi"}
-_ZERO = {"arith.addi", "arith.ori", "arith.xori"}
+from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar, Vector
 
 
 def lower_reduce(kernel: Kernel, operation: Op) -> None:
     _Reduction(kernel, operation).lower()
-
-
-def identity(operation: Op) -> int | float | None:
-    """The combine region's identity element, None when there is none that is known."""
-    body = operation.body
-    if (
-        len(operation.operands) != 1
-        or len(body.operations) != 2
-        or body.operations[0].results != body.terminator.operands
-    ):
-        return None
-    name, element = body.operations[0].name, body.arguments[0].type.element
-    if set(body.operations[0].operands) != set(body.arguments):
-        return None
-    if name in _ZERO:
-        return 0
-    if name in _ALL_ONES:
-        return -1
-    if name == "arith.muli":
-        return 1
-    if name in ("arith.maxsi", "arith.maxui"):
-        return integer_bounds(element, name.endswith("si"))[0]
-    if name in ("arith.minsi", "arith.minui"):
-        return integer_bounds(element, name.endswith("si"))[1]
-    # -0.0 is what leaves every sum as it is; a quiet NaN is what maxnum and minnum ignore.
-    known = {"arith.addf": -0.0, "arith.mulf": 1.0, "arith.maxnumf": math.nan, "arith.minnumf": math.nan,
-             "arith.maximumf": -math.inf, "arith.minimumf": math.inf}  # fmt: skip
-    return known.get(name)
 
 
 class _Reduction:
@@ -60,13 +29,13 @@ class _Reduction:
         self.axis = int(operation.attributes["axis"])
         self.shape = operation.operands[0].type.shape
         self.elements = [operand.type.element for operand in operation.operands]
-        if len(operation.regions[0]) > 1:
-            raise refuse(operation, "its combine region branches")
+        self.wide = sums_in_f32(operation)
+        self.in_order = not is_commutative(operation)
 
     def lower(self) -> None:
         kept = [axis for axis in range(len(self.shape)) if axis != self.axis]
         if not kept:
-            results = self._fold_lanes(self._run(Cursor((), None, 1), self.axis))
+            results = self._narrow(self._fold_lanes(self._run(Cursor((), None, 1), self.axis)))
             for value, form in zip(self.operation.results, results, strict=True):
                 assert isinstance(form, Scalar)
                 self.context.places[value] = form
@@ -94,7 +63,7 @@ class _Reduction:
             forms = self._run(cursor, None if nest.cursor.lane is not None else self.axis)
             if nest.cursor.lane is None:
                 forms = self._fold_lanes(forms)
-            for buffer, form in zip(buffers, forms, strict=True):
+            for buffer, form in zip(buffers, self._narrow(forms), strict=True):
                 memory.write_buffer(self.context, buffer, cursor, form)
             return []
 
@@ -114,16 +83,21 @@ class _Reduction:
         index = Scalar(self.context.b.fresh(), "i64")
         cursor = self._inner_cursor(outer, index, lane is None, width)
         start = identity(self.operation)
+        in_order = self.in_order and lane is not None
         if start is None:
             first = self._operands_at(self._at(cursor, self.context.b.index(0)))
+            first = self._fold_lanes(first) if in_order else first
             lower = width
         else:
-            first = [self._filled(start, element, cursor.width) for element in self.elements]
+            elements = ["f32"] if self.wide else self.elements
+            first = [self._filled(start, element, 1 if in_order else cursor.width) for element in elements]
             lower = 0
         steps = tuple(width if axis == self.axis else 1 for axis in range(len(self.shape)))
         nest = nests.Nest(self.shape, (self.axis,), steps, cursor)
 
         def body(place: Cursor, carried: list[Plain]) -> Sequence[Plain]:
+            if in_order:
+                return self._combine(carried, self._fold_lanes(self._operands_at(place)), 1)
             return self._combine(carried, self._operands_at(place), place.width)
 
         return nests.emit_nest(self.context, nest, self.operation.operands, body, first, lower)
@@ -140,7 +114,11 @@ class _Reduction:
         return scalar if width == 1 else self.context.b.vector(scalar, width)
 
     def _operands_at(self, cursor: Cursor) -> list[Plain]:
-        return [self._full(self.context.evaluate(each, cursor), cursor.width) for each in self.operation.operands]
+        forms = [self._full(self.context.evaluate(each, cursor), cursor.width) for each in self.operation.operands]
+        return widened(self.context.b, forms, self.wide)
+
+    def _narrow(self, forms: Sequence[Plain]) -> list[Plain]:
+        return narrowed(self.context.b, forms, self.elements)
 
     def _full(self, form: Form, width: int) -> Plain:
         return self.context.b.vector(form, width) if width > 1 else self.context.b.plain(form, 1)
@@ -150,15 +128,18 @@ class _Reduction:
         return [self._full(form, width) for form in forms]
 
     def _fold_lanes(self, accumulators: list[Plain]) -> list[Plain]:
-        """Halves the vectors until one lane is left."""
+        """Halves the vectors until one lane is left, neighbours first where their order counts."""
         while isinstance(accumulators[0], Vector):
             vectors = [each for each in accumulators if isinstance(each, Vector)]
             half = vectors[0].width // 2
+            first, second = range(half), range(half, 2 * half)
+            if self.in_order:
+                first, second = range(0, 2 * half, 2), range(1, 2 * half, 2)
             if half == 1:
                 low: list[Plain] = [self.context.b.extract(each, 0) for each in vectors]
                 high: list[Plain] = [self.context.b.extract(each, 1) for each in vectors]
             else:
-                low = [self.context.b.shuffle(each, each, range(half)) for each in vectors]
-                high = [self.context.b.shuffle(each, each, range(half, 2 * half)) for each in vectors]
+                low = [self.context.b.shuffle(each, each, first) for each in vectors]
+                high = [self.context.b.shuffle(each, each, second) for each in vectors]
             accumulators = self._combine(low, high, half)
         return accumulators

@@ -69,7 +69,9 @@ def lower_gather(kernel: Kernel, operation: Op) -> None:
     def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
         taken = context.evaluate(indices, cursor)
         assert isinstance(taken, Scalar)
-        place = Cursor((*cursor.index[:axis], context.b.wide(taken), *cursor.index[axis + 1 :]), None, 1)
+        # Sizes are powers of two, and an index is never below zero: small ones use all their bits.
+        inside = context.b.integer("andi", context.b.wide(taken, signed=False), source.shape[axis] - 1)
+        place = Cursor((*cursor.index[:axis], inside, *cursor.index[axis + 1 :]), None, 1)
         memory.write_buffer(context, result, cursor, memory.read_buffer(context, source, place))
         return []
 

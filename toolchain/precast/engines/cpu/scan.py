@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from precast.engines.cpu import memory, nests
-from precast.engines.cpu.errors import refuse
+from precast.engines.cpu.combines import narrowed, sums_in_f32, widened
 from precast.engines.cpu.ir import Op
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.values import Cursor, Plain, Scalar, Vector
@@ -18,8 +18,6 @@ _SCAN_LANES = 8
 
 
 def lower_scan(kernel: Kernel, operation: Op) -> None:
-    if len(operation.regions[0]) > 1:
-        raise refuse(operation, "its combine region branches")
     _Scan(kernel, operation).lower()
 
 
@@ -30,6 +28,7 @@ class _Scan:
         self.axis = int(operation.attributes["axis"])
         self.reverse = bool(operation.attributes.get("reverse", False))
         self.shape = operation.operands[0].type.shape
+        self.wide = sums_in_f32(operation)
 
     def lower(self) -> None:
         self.buffers = [self.context.allocate(result.type) for result in self.operation.results]
@@ -58,10 +57,12 @@ class _Scan:
     def _operands(self, cursor: Cursor) -> list[Plain]:
         b = self.context.b
         forms = [self.context.evaluate(each, cursor) for each in self.operation.operands]
-        return [b.vector(form, cursor.width) if cursor.width > 1 else b.plain(form, 1) for form in forms]
+        plain = [b.vector(form, cursor.width) if cursor.width > 1 else b.plain(form, 1) for form in forms]
+        return widened(b, plain, self.wide)
 
     def _write(self, cursor: Cursor, values: Sequence[Plain]) -> None:
-        for buffer, value in zip(self.buffers, values, strict=True):
+        elements = [buffer.element for buffer in self.buffers]
+        for buffer, value in zip(self.buffers, narrowed(self.context.b, values, elements), strict=True):
             memory.write_buffer(self.context, buffer, cursor, value)
 
     def _place(self, step: Scalar, last: int) -> Scalar:

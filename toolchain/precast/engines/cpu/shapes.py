@@ -5,6 +5,8 @@ Pure: no text is written. Evaluation and the analyses walk the lazy expression t
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.ir import Op, Value
 from precast.engines.cpu.values import Cursor, Scalar
@@ -34,8 +36,10 @@ def operand_cursor(builder: Builder, result: Value, operand: Value, cursor: Curs
         return _transposed(operation.attributes["order"], cursor)
     if operation.name == "tt.reshape":
         return _reshaped(builder, operation, cursor)
+    if operation.name == "tt.addptr" and operand is operation.operands[1]:
+        return cursor.addressing(True)
     if operation.name == "tt.split":  # the halves of the last dimension, which has size 2
-        return Cursor((*cursor.index, builder.index(result.index)), cursor.lane, cursor.width)
+        return replace(cursor, index=(*cursor.index, builder.index(result.index)))
     return cursor
 
 
@@ -54,7 +58,7 @@ def _transposed(order: tuple[int, ...], cursor: Cursor) -> Cursor:
         index[source] = cursor.index[position]
         if position == cursor.lane:
             lane = source
-    return Cursor(tuple(index), lane, cursor.width)
+    return replace(cursor, index=tuple(index), lane=lane)
 
 
 def _reshaped(builder: Builder, operation: Op, cursor: Cursor) -> Cursor:
@@ -70,7 +74,7 @@ def _reshaped(builder: Builder, operation: Op, cursor: Cursor) -> Cursor:
         index.append(cursor.index[source])
         if source == cursor.lane:
             lane = axis
-    return Cursor(tuple(index), lane, cursor.width if lane is not None else 1)
+    return Cursor(tuple(index), lane, cursor.width if lane is not None else 1, cursor.address)
 
 
 def operand_axis(operation: Op, axis: int) -> int | None:

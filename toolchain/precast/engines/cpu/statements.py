@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, reduce, reshuffle, scan, strides, tiles
+from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, reduce, reshuffle, scan, tiles
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
 from precast.engines.cpu.kernel import Kernel
+from precast.engines.cpu.strides import Strides
 from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar, Vector
 
 _NOTHING = Cursor((), None, 1)
-_IGNORED = ("gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier", "llvm.intr.assume")
+_IGNORED = (*kinds.BARRIERS, "llvm.intr.assume")
 
 _REFUSED = {
     "tt.elementwise_inline_asm": "it is assembly of a GPU",
@@ -99,12 +100,37 @@ def _lower_program_id(kernel: Kernel, operation: Op) -> None:
 
 def _lower_load(kernel: Kernel, operation: Op) -> None:
     context = kernel.context
+    if operation.result.type.is_tensor and kinds.is_volatile(operation):
+        _load_volatile(kernel, operation)
+        return
     if operation.result.type.is_tensor:
         _materialize(kernel, operation)
         return
     form = memory.evaluate_load(context, operation, _NOTHING)
     assert isinstance(form, Scalar)
     context.places[operation.result] = form
+
+
+def _load_volatile(kernel: Kernel, operation: Op) -> None:
+    """Element by element into a buffer: each is read exactly once."""
+    context = kernel.context
+    buffer = context.allocate(operation.result.type)
+    nest = nests.plan_nest(context, operation.result.type.shape, None)
+
+    def body(cursor: Cursor, _: list[Plain]) -> list[Plain]:
+        memory.write_buffer(context, buffer, cursor, memory.evaluate_load(context, operation, cursor))
+        return []
+
+    nests.emit_nest(context, nest, operation.operands, body)
+    context.places[operation.result] = buffer
+
+
+def _lower_poison(kernel: Kernel, operation: Op) -> None:
+    """Any value will do: zero."""
+    if not operation.result.type.is_tensor:
+        zero = kernel.context.b.zero(operation.result.type.element, 1)
+        assert isinstance(zero, Scalar)
+        kernel.context.places[operation.result] = zero
 
 
 def _lower_store(kernel: Kernel, operation: Op) -> None:
@@ -157,10 +183,9 @@ def _store_turned(kernel: Kernel, operation: Op, along: int, lane: int) -> None:
 def store_lane(kernel: Kernel, group: tuple[Op, ...]) -> int | None:
     """The dimension that lanes run along: one in which the stores' addresses step by 1, else the last one."""
     shape = group[0].operands[1].type.shape
+    strides = Strides(kernel.context)
     for axis in reversed(range(len(shape))):
-        if shape[axis] > 1 and all(
-            strides.stride_along(kernel.context, store.operands[0], axis) == 1 for store in group
-        ):
+        if shape[axis] > 1 and all(strides.along(store.operands[0], axis) == 1 for store in group):
             return axis
     return nests.last_wide_dimension(shape)
 
@@ -170,6 +195,7 @@ _LOWERINGS: dict[str, Callable[[Kernel, Op], None]] = {
     "tt.get_program_id": _lower_program_id,
     "tt.get_num_programs": _lower_program_id,
     "tt.load": _lower_load,
+    "ub.poison": _lower_poison,
     "tt.store": _lower_store,
     "tt.reduce": reduce.lower_reduce,
     "tt.scan": scan.lower_scan,

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from precast.engines.cpu import nests, strides
+from precast.engines.cpu import nests
 from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.conditions import find_conditions, transfer
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.ir import ELEMENT_BITS, Value
+from precast.engines.cpu.strides import Strides
 from precast.engines.cpu.values import Cursor, Plain, Vector
 
 Write = Callable[[Cursor, Vector], None]
@@ -27,10 +28,11 @@ def find_source_axis(context: Context, value: Value, target: int | None) -> int 
     """The dimension to read `value` along when it is to be written along `target`; None when they are the same."""
     shape = value.type.shape
     size = tile_size(value)
-    if target is None or shape[target] < size or strides.is_smooth(context, value, target):
+    strides = Strides(context)
+    if target is None or shape[target] < size or strides.smooth(value, target):
         return None
     for axis in reversed(range(len(shape))):
-        if axis != target and shape[axis] >= size and strides.is_smooth(context, value, axis):
+        if axis != target and shape[axis] >= size and strides.smooth(value, axis):
             return axis
     return None
 

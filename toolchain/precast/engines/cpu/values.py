@@ -1,7 +1,7 @@
 """What a tensor looks like at a place of a loop nest. In: nothing. Out: the forms that evaluation answers with.
 
-A form stays symbolic as long as it can: uniform scalar, affine in the lane, prefix mask, uniform pointer with vector
-offsets; a vector register is the last resort.
+A form stays symbolic as long as it can: uniform scalar, affine in the lane, uniform pointer with vector offsets; a
+vector register is the last resort.
 """
 
 from __future__ import annotations
@@ -52,23 +52,19 @@ class Vector:
 
 @dataclass(frozen=True)
 class Affine:
-    """base + stride · lane: an integer, or a pointer with a stride in elements of `pointee` (then an i64)."""
+    """base + stride · lane: an integer modulo its width, or a pointer with a stride in elements of `pointee` (an i64).
+
+    `assumes` are the narrower integers of which it was widened: it holds where they do not wrap from lane to lane.
+    """
 
     base: Scalar
     stride: Scalar
     pointee: str = ""
+    assumes: tuple[Affine, ...] = ()
 
     @property
     def element(self) -> str:
         return self.base.element
-
-
-@dataclass(frozen=True)
-class Prefix:
-    """A mask: true for lanes below `count` (an i64, which may be negative or past the last lane)."""
-
-    count: Scalar
-    element: str = "i1"
 
 
 @dataclass(frozen=True)
@@ -81,29 +77,38 @@ class Offsets:
     element: str = "ptr"
 
 
-Form = Scalar | Vector | Affine | Prefix | Offsets
+Form = Scalar | Vector | Affine | Offsets
 Plain = Scalar | Vector
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """A place in a tensor: an i64 index for each dimension; lanes run along dimension `lane` from its index on."""
+    """A place in a tensor: an i64 index for each dimension; lanes run along dimension `lane` from its index on.
+
+    With `address`, an integer is wanted to address memory with: it may be taken not to wrap when it is widened.
+    """
 
     index: tuple[Scalar, ...]
     lane: int | None
     width: int
+    address: bool = False
 
     def without(self, axis: int) -> Cursor:
         """The cursor of the tensor without dimension `axis`: uniform where lanes ran along it."""
         index = self.index[:axis] + self.index[axis + 1 :]
         if self.lane is None or self.lane == axis:
-            return Cursor(index, None, 1)
-        return Cursor(index, self.lane - (self.lane > axis), self.width)
+            return Cursor(index, None, 1, self.address)
+        return Cursor(index, self.lane - (self.lane > axis), self.width, self.address)
 
     def at(self, axis: int, index: Scalar) -> Cursor:
         """The same place with another index in dimension `axis`, uniform along it."""
         indices = (*self.index[:axis], index, *self.index[axis + 1 :])
-        return Cursor(indices, None, 1) if self.lane == axis else Cursor(indices, self.lane, self.width)
+        if self.lane == axis:
+            return Cursor(indices, None, 1, self.address)
+        return Cursor(indices, self.lane, self.width, self.address)
+
+    def addressing(self, address: bool) -> Cursor:
+        return self if self.address == address else Cursor(self.index, self.lane, self.width, address)
 
 
 @dataclass(frozen=True)
