@@ -212,3 +212,90 @@ def test_a_star_is_a_tuple(read):
     source = "@triton.jit\ndef kernel(out, *rest, V: tl.constexpr = 1):\n    tl.store(out, rest[0] + rest[1] + V)\n"
     spec = '[kernel.one]\nsource = "one.py:kernel"\ngrid = [1]\nargs = { out = "*i32", rest = "(i32, i32)" }\n'
     assert "tt.func public @kernel(%arg0: !tt.ptr<i32>, %arg1: i32, %arg2: i32)" in read(source, head=spec)[0]
+
+
+COMPUTED = """\
+import json
+from pathlib import Path
+
+from sizes import SIZES
+
+
+def configs():
+    values = json.loads(Path(__file__).with_name("v.json").read_text())
+    found = [triton.Config({"V": value}, num_warps=8) for value in values]
+    if triton.runtime.driver.active.get_current_target().backend == "hip":
+        found.append(triton.Config({"V": SIZES[0]}, maxnreg=None))
+    return found
+
+
+@triton.autotune(configs(), key=["n"])
+"""
+ASKED = {
+    "pyproject.toml": SETTINGS.replace('"cuda:90"', '"cuda:90", "hip:gfx942"'),
+    "kernels/scale.toml": None,
+    "kernels/scale.py": None,
+    "kernels/one.py": HEAD + COMPUTED + KERNEL.format(default="").strip(),
+    "kernels/one.toml": SPEC.replace("[1]", '["V"]') + 'configs = "source"\n',
+    "kernels/sizes.py": "SIZES = [64]\n",
+    "kernels/v.json": "[1, 2]",
+}
+
+
+def planned_units(folder):
+    return [str(each.unit) for each in plan(folder).units]
+
+
+def test_configs_that_a_source_computes_are_asked_for(tmp_path, monkeypatch):
+    folder = make_project(tmp_path, ASKED)
+    units = ["one:V=1,num_warps=8@cuda:90", "one:V=2,num_warps=8@cuda:90"]
+    hip = ["one:V=1,num_warps=8@hip:gfx942", "one:V=2,num_warps=8@hip:gfx942", "one:V=64,num_warps=4@hip:gfx942"]
+    assert planned_units(folder) == units + hip
+    (folder / "kernels/v.json").write_text("[7]")
+    hip[:2] = ["one:V=7,num_warps=8@hip:gfx942"]
+    assert planned_units(folder) == ["one:V=7,num_warps=8@cuda:90", *hip]
+    (folder / "kernels/sizes.py").write_text("SIZES = [65]\n")
+    hip[1] = "one:V=65,num_warps=4@hip:gfx942"
+    assert planned_units(folder) == ["one:V=7,num_warps=8@cuda:90", *hip]
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("nothing moved, and something was imported"))
+    assert planned_units(folder) == ["one:V=7,num_warps=8@cuda:90", *hip]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("raise ValueError('no')", "kernels/one.py:26:1: error: the kernel's module does not import: ValueError: no"),
+        (
+            "import os; print('gone'); os._exit(3)",
+            "kernels/one.py:1:1: error: the module of `kernels/one.py:kernel` ends the process that imports it: "
+            "exit code 3",
+        ),
+        ("kernel = kernel.fn", "kernels/one.toml:5:11: error: the source has no @triton.autotune"),
+        (
+            "kernel.configs[0].kwargs['V'] = object()",
+            "kernels/one.toml:5:11: error: the source's autotune configs cannot be stated: it has a value of type "
+            "object in one of its configs",
+        ),
+        ("kernel.configs[0].kwargs['W'] = 1; kernel.configs[0].kwargs.pop('V')",
+         "kernels/one.toml:1:9: error: constexpr `V` of `kernel` has no value"),
+    ],
+)  # fmt: skip
+def test_an_import_that_tells_nothing(tmp_path, change, message):
+    folder = make_project(tmp_path, ASKED | {"kernels/one.py": f"{ASKED['kernels/one.py']}\n\nexec({change!r})\n"})
+    assert error_text(folder).splitlines()[0] == message
+
+
+def test_defaults_that_are_no_literals(read):
+    source = "SIZE = 4\nSIZE = SIZE * 2\nclass Mode(enum.IntEnum):\n    BIG = 77\n\n"
+    for default, text in (("SIZE", "8"), ("Mode.BIG", "77"), ("tl.constexpr(SIZE + 1)", "9"), ("len('abc')", "3")):
+        assert f"arith.constant {text} : i32" in read(source + KERNEL.format(default=f" = {default}"))[0]
+
+
+def test_a_default_that_depends_on_the_target(tmp_path):
+    source = (
+        "IS_HIP = triton.runtime.driver.active.get_current_target().backend == 'hip'\nWIDTH = 64 if IS_HIP else 32\n"
+    )
+    files = {"kernels/one.py": HEAD + source + KERNEL.format(default=" = WIDTH"), "kernels/one.toml": SPEC}
+    units = [each.unit for each in plan(make_project(tmp_path, ASKED | files)).units]
+    found = {str(unit.target): unit.arguments[2].value for unit in units}
+    assert found == {"cuda:90": 32, "hip:gfx942": 64}

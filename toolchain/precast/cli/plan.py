@@ -76,7 +76,7 @@ def count(things: Sized, noun: str) -> str:
 def describe_decorators(spec: KernelSpec) -> Iterator[str]:
     """What @triton.autotune and @triton.heuristics say, and whether the spec makes use of it."""
     if spec.source_configs is None:
-        yield "autotune: configs that the source computes; not used"
+        yield f"autotune: configs that the source computes{'' if spec.configs_of_source else '; not used'}"
     for config in spec.source_configs or ():
         yield f"autotune: {describe_config(config)}{'' if config in spec.configs else '; not used'}"
     if spec.heuristics:

@@ -21,12 +21,14 @@ from precast.errors import Place, PlanError, SpecError, nearest_hint
 from precast.job import Job
 from precast.passes.registry import SelectedUse, find_uses, matches, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
+from precast.plan.kernel_probes import read_imported
 from precast.plan.key import Entries, Ingredients, describe_settings, make_ingredients
 from precast.plan.parts import FailedPart, Parts
 from precast.plan.tools import ToolReader, Tools, merge_tools
 from precast.project import Project, format_texts, ignored_variables
 from precast.spec.closure import Closure, SourceFile
 from precast.spec.expand import expand_kernel
+from precast.spec.imported import ImportedKernel, ProbeRequest
 from precast.spec.kernel import Surroundings, kernel_tables, read_kernel
 from precast.spec.model import KernelSpec, Source, Unit
 from precast.spec.modules import find_module
@@ -169,12 +171,28 @@ class _Planner:
         return tuple(specs.values())
 
     def _read_file(self, file: Path, specs: dict[str, KernelSpec]) -> None:
-        around = Surroundings(self._sources, self._project.targets, self._project.defaults)
+        around = Surroundings(self._sources, self._project.targets, self._project.defaults, self._import)
         with self._parts.part(Path(os.path.relpath(file, self._project.folder)).as_posix()) as problems:
             for name, node in kernel_tables(read_document(file, str(file)), problems):
                 with self._parts.kernel(name):
                     spec = read_kernel(name, node, file.parent, around)
                     self._check_owner(specs.setdefault(spec.name, spec), spec)
+
+    def _import(self, source: Source, targets: Sequence[Target]) -> Mapping[str, ImportedKernel]:
+        """What a kernel's module says when it is imported for each target."""
+        project, settings = self._project, self._project.settings
+        folder = project.folder.resolve()
+        tools = {pair for target in targets for pair in self._tools.tools(target, settings)}
+        request = ProbeRequest(
+            source=source,
+            targets=tuple(map(str, targets)),
+            settings=settings,
+            project=str(folder),
+            python_path=tuple(os.path.normpath(folder / each) for each in project.python_path),
+            sources=tuple((file.name, file.digest) for file in self._files_of(source, frozenset())),
+            tools=tuple(sorted(pair for pair in tools if pair[0] in ("precast", "triton"))),
+        )
+        return read_imported(request, project.folder, project.folder / BUILD)
 
     def _expand(self, spec: KernelSpec, targets: Sequence[Target]) -> tuple[Unit, ...]:
         with self._parts.kernel(spec.name) as problems:

@@ -6,7 +6,7 @@ In: a kernel's table and the spec that was read from it. Out: the grid, and prob
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from precast.errors import SpecError, nearest_hint
 from precast.grid import Expression, parse_grid
@@ -44,8 +44,14 @@ def check_names(table: KernelTable, spec: KernelSpec) -> None:
             table.problems.add([tried[axis.name].key_error(message, hint)])
 
 
-def check_values(table: KernelTable, spec: KernelSpec, signature: Signature, targets: Sequence[Target]) -> None:
-    """Every run-time argument has a type and every constexpr a value, on each target."""
+def check_values(
+    table: KernelTable,
+    spec: KernelSpec,
+    signature: Signature,
+    targets: Sequence[Target],
+    is_asked: Callable[[str], bool] = lambda name: False,
+) -> None:
+    """Every run-time argument has a type and every constexpr a value, on each target, but those yet to be asked for."""
     typed = set(table.sub_table("args"))
     tried = {*table.sub_table("matrix"), *table.sub_table("constants")}  # one that was refused has its error already
     for parameter in signature.parameters:
@@ -53,7 +59,11 @@ def check_values(table: KernelTable, spec: KernelSpec, signature: Signature, tar
             message = f"argument `{parameter.name}` of `{spec.source.function}` has no type"
             hint = f'write `{parameter.name} = "i32"`, or its type, in [kernel.{spec.name}.args]'
             table.problems.add([table.place_of("args").key_error(message, hint)])
-        valued = not parameter.constexpr or all(parameter.name in given_names(spec, target) for target in targets)
+        valued = (
+            not parameter.constexpr
+            or is_asked(parameter.name)
+            or all(parameter.name in given_names(spec, target) for target in targets)
+        )
         if not valued and parameter.name not in tried:
             table.problems.add([_valueless(table, spec, parameter)])
 
@@ -70,8 +80,9 @@ def given_names(spec: KernelSpec, target: Target) -> set[str]:
 def _valueless(table: KernelTable, spec: KernelSpec, parameter: Parameter) -> SpecError:
     message = f"constexpr `{parameter.name}` of `{spec.source.function}` has no value"
     hint = f"write `{parameter.name} = [128]`, or its values, in [kernel.{spec.name}.matrix]"
-    if parameter.default_text:
-        message += f": its default `{parameter.default_text}` is no literal"
+    faults = {name: fault for each in spec.imported for name, fault in each.faults}
+    if parameter.name in faults:
+        message += f": its default `{parameter.default_text}` is {faults[parameter.name]}"
     elif parameter.name in spec.heuristics:
         message += ": its heuristic runs on the host"
     elif spec.source_configs and any(parameter.name in dict(config) for config in spec.source_configs):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from precast.spec.model import Constant
@@ -11,6 +11,8 @@ from precast.spec.syntax import ModuleSyntax
 
 # The options that a `triton.Config` takes after its table of constexprs, in Triton's order.
 CONFIG_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
+# What it sets where it is not told.
+CONFIG_DEFAULTS: Mapping[str, Constant] = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 
 
 @dataclass(frozen=True)

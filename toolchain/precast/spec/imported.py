@@ -1,13 +1,18 @@
 """What a kernel's module says once it is imported, as frozen values that cross processes.
 
-In: engines fill it in, in a worker or a probe. Out: the plan takes values from it, and a worker compares with it.
+In: a probe's request. Out: its answer, which an engine fills in; the plan takes values from it. A worker makes the same
+`ImportedKernel` and compares it with what the plan used.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from precast.spec.model import Constant, Values
+from precast.digest import digest_text
+from precast.reads import Read
+from precast.spec.model import CompileSettings, Constant, Source, Values
+
+FORMAT = 1  # raised whenever the JSON of a request or an answer changes
 
 
 @dataclass(frozen=True)
@@ -33,3 +38,51 @@ class ImportedKernel:
     gluon: bool = False
     configs: tuple[Values, ...] | None = None
     configs_fault: str = ""
+
+
+@dataclass(frozen=True)
+class ProbeRequest:
+    """A module to import, for each target, with all that is known to decide what comes out."""
+
+    source: Source
+    targets: tuple[str, ...]
+    settings: CompileSettings
+    project: str
+    python_path: tuple[str, ...]
+    sources: tuple[tuple[str, str], ...]  # files that the module's imports reach, with their digests
+    tools: tuple[tuple[str, str], ...]
+    format: int = FORMAT
+
+    @property
+    def digest(self) -> str:
+        """sha256 hex over all of it."""
+        return digest_text(repr(self))
+
+
+@dataclass(frozen=True)
+class ProbeFault:
+    """Why a module cannot be imported; `line` is 0 where no line is to blame."""
+
+    message: str
+    file: str = ""
+    line: int = 0
+    column: int = 1
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class TargetAnswer:
+    """The kernel as it is on one target, and what its module read on the way."""
+
+    target: str
+    kernel: ImportedKernel
+    reads: tuple[Read, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProbeAnswer:
+    """All that a probe tells; `request` is the digest of what was asked."""
+
+    request: str
+    targets: tuple[TargetAnswer, ...] = ()
+    fault: ProbeFault | None = None

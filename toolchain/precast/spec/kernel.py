@@ -7,17 +7,19 @@ options that a target cannot have, grids that do not parse, targets that nobody 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from precast.errors import BugError, SpecError, nearest_hint
 from precast.spec.arguments import read_argument
 from precast.spec.checks import check_hints, check_names, check_values, read_grid
+from precast.spec.imported import ImportedKernel
 from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
 from precast.spec.model import ArgumentSpec, KernelSpec, Source
 from precast.spec.options import ALL_OPTIONS, check_options, read_only, read_options, read_sections
 from precast.spec.problems import Problems
+from precast.spec.questions import add_answers, find_questions
 from precast.spec.references import References
 from precast.spec.signature import Signature
 from precast.spec.sources import SourceReader
@@ -35,6 +37,10 @@ LIBRARY_FUNCTIONS = frozenset({
 COOPERATIVE = "launch_cooperative_grid"
 
 
+# What a source's module says on each target when it is imported, by the target's text. For what `ast` cannot tell.
+Importing = Callable[[Source, Sequence[Target]], Mapping[str, ImportedKernel]]
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What a spec is read against: where sources are, the project's targets, and its default options."""
@@ -42,6 +48,7 @@ class Surroundings:
     sources: SourceReader
     targets: tuple[Target, ...]
     defaults: Mapping[str, Node]
+    imported: Importing
 
 
 def kernel_tables(document: Document, problems: Problems) -> Iterator[tuple[str, Node]]:
@@ -69,13 +76,26 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
     with table.problems.collect():
         source, signature = around.sources.read(table.fields["source"], folder)
         table = _with_source(table, source, signature, folder, around)
-        spec = _read_spec(table, source, signature, around)
-        _check(table, spec, signature, around)
-        spec = replace(spec, grid=read_grid(table, spec))
+        spec = _complete(table, _read_spec(table, source, signature, around), signature, around)
     table.problems.raise_any()
     if spec is None:
         raise BugError("a kernel that is not read has a problem")
     return spec
+
+
+def _complete(table: KernelTable, spec: KernelSpec, signature: Signature, around: Surroundings) -> KernelSpec:
+    """The spec, checked, with its grid and what an import of its source tells. Nothing is imported for a wrong spec."""
+    targets = tuple(target for target in around.targets if any(map(target.matches, spec.only)))
+    questions = find_questions(spec, signature, targets)
+    _check_targets(table, spec, around, targets)
+    check_values(table, spec, signature, targets, questions.asks_for)
+    if questions.any and table.problems.errors:
+        return spec
+    if questions.any:
+        spec = add_answers(table, spec, questions, around.imported(spec.source, targets))
+        check_values(table, spec, signature, targets)
+    check_names(table, spec)
+    return replace(spec, grid=read_grid(table, spec))
 
 
 def _with_source(
@@ -134,8 +154,8 @@ def _read_arguments(table: KernelTable, source: Source, signature: Signature) ->
     return tuple(each for each in found if each)
 
 
-def _check(table: KernelTable, spec: KernelSpec, signature: Signature, around: Surroundings) -> None:
-    targets = tuple(target for target in around.targets if any(map(target.matches, spec.only)))
+def _check_targets(table: KernelTable, spec: KernelSpec, around: Surroundings, targets: Sequence[Target]) -> None:
+    """What does not go with some target, and options."""
     without = [str(target) for target in targets if target.kind is Backend.CPU]
     if spec.source.gluon and without:
         message = f"`{spec.source.function}` is a Gluon kernel: it cannot be built for {', '.join(without)}"
@@ -144,8 +164,6 @@ def _check(table: KernelTable, spec: KernelSpec, signature: Signature, around: S
     _check_cooperation(table, spec, [target for target in targets if target.kind is Backend.CPU])
     axes = {axis.name for axis in spec.axes} - ALL_OPTIONS
     check_options(table, around.defaults, targets, axes.union(spec.constexprs))
-    check_names(table, spec)
-    check_values(table, spec, signature, targets)
     check_hints(table, spec)
 
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 
 from precast.errors import SpecError
-from precast.spec.decorators import CONFIG_OPTIONS
+from precast.spec.decorators import CONFIG_DEFAULTS, CONFIG_OPTIONS
+from precast.spec.imported import ImportedKernel
 from precast.spec.model import Axis, Constant, Values, format_constant, spell
 from precast.spec.naming import MAXIMUM_NESTING
 from precast.spec.signature import Signature
@@ -125,16 +126,25 @@ def read_configs(table: KernelTable, signature: Signature) -> tuple[Values, ...]
         return ()
     constexprs = [each.name for each in signature.parameters if each.constexpr]
     with table.problems.collect():
+        if node.value == "source" and signature.configs is None:
+            return ()  # computed: an import tells them
         configs = (
             _source_configs(node, signature) if node.value == "source" else _written_configs(table, node, constexprs)
         )
         if not configs:
             raise node.error("`configs` is empty")
-        taken = sorted({name for config in configs for name, _ in config} & set(table.sub_table("matrix")))
-        if taken:
-            raise node.key_error(f"`{taken[0]}` is in `configs` and in `matrix`", "leave it in one of them")
+        check_configs(table, configs)
         return configs
     return ()
+
+
+def check_configs(table: KernelTable, configs: Sequence[Values]) -> None:
+    """`SpecError` when configs name an axis of the matrix."""
+    taken = sorted({name for config in configs for name, _ in config} & set(table.sub_table("matrix")))
+    if taken:
+        raise table.fields["configs"].key_error(
+            f"`{taken[0]}` is in `configs` and in `matrix`", "leave it in one of them"
+        )
 
 
 def _written_configs(table: KernelTable, node: Node, constexprs: Sequence[str]) -> tuple[Values, ...]:
@@ -146,9 +156,19 @@ def _written_configs(table: KernelTable, node: Node, constexprs: Sequence[str]) 
 
 
 def _source_configs(node: Node, signature: Signature) -> tuple[Values, ...]:
-    if signature.configs is None:
-        hint = "write them out: `configs = [{ BLOCK = 128, num_warps = 4 }]`"
-        raise node.error("the source computes its autotune configs: they cannot be read from it", hint)
     if not signature.configs:
         raise node.error("the source has no @triton.autotune")
     return tuple(each.values for each in signature.configs)
+
+
+def imported_configs(node: Node, kernel: ImportedKernel) -> tuple[Values, ...]:
+    """The configs that a source computes. Options that all of them leave as Triton has them are not said."""
+    if kernel.configs_fault:
+        hint = "write them out: `configs = [{ BLOCK = 128, num_warps = 4 }]`"
+        raise node.error(f"the source's autotune configs cannot be stated: it has {kernel.configs_fault}", hint)
+    if not kernel.configs:
+        raise node.error("the source has no @triton.autotune")
+    values = [dict(config) for config in kernel.configs]
+    silent = {name for name, value in CONFIG_DEFAULTS.items() if all(each.get(name) == value for each in values)}
+    said = [tuple((name, value) for name, value in config.items() if name not in silent) for config in values]
+    return tuple(dict.fromkeys(said))

@@ -72,6 +72,7 @@ class ImportedValues:
 
     target: str
     defaults: Values = ()  # constexprs with a default
+    faults: tuple[tuple[str, str], ...] = ()  # constexprs whose default no spec could state, and what it is
     configs: tuple[Values, ...] = ()  # of @triton.autotune
 
 

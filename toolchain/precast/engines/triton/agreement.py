@@ -7,7 +7,6 @@ read what never is. The launchers are made from what it read.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from typing import Any
 from precast.engines import StageFailure
 from precast.engines.triton.imported import describe_imported
 from precast.errors import Place
+from precast.spec.decorators import CONFIG_DEFAULTS
 from precast.spec.imported import ImportedKernel
-from precast.spec.model import Constant, Unit, Values, format_constant
+from precast.spec.model import Unit, Values, format_constant
 
-# What a `triton.Config` sets where its text does not.
-CONFIG_DEFAULTS: dict[str, Constant] = {"num_warps": 4, "num_stages": 3, "num_ctas": 1}
 HINT = "give each name one value: the plan reads the text of a source and does not run it"
 
 
@@ -66,9 +64,9 @@ def _configs_difference(configs: tuple[Values, ...] | None, imported: ImportedKe
         return f"it read {len(configs)} configs of @triton.autotune and imported none"
     if imported.configs_fault:
         return f"it read {len(configs)} configs of @triton.autotune and imported {imported.configs_fault}".rstrip(",")
-    read = Counter(_describe_config(config) for config in configs)
-    found = Counter(_describe_config(config) for config in imported.configs)
-    missing, extra = list(read - found), list(found - read)
+    read = dict.fromkeys(_describe_config(config) for config in configs)
+    found = dict.fromkeys(_describe_config(config) for config in imported.configs)
+    missing, extra = [each for each in read if each not in found], [each for each in found if each not in read]
     if missing:
         return f"it read the config `{missing[0]}`, which the imported @triton.autotune does not have"
     return f"the imported @triton.autotune has the config `{extra[0]}`, which it did not read" if extra else ""

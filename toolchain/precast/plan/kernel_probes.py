@@ -1,0 +1,90 @@
+"""Kernels whose text does not say enough: computed configs, defaults that are no literals.
+
+In: a kernel's source and targets. Out: what its module says when it is imported, by child processes, one for each
+source; kept in `build/kernels/` until the source, what its import read, the settings or Triton are others.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from precast.codec import from_json, to_json
+from precast.digest import digest_text
+from precast.errors import Place, PlanError, SpecError, relative_text
+from precast.reads import Read, ReadKind, digest_now
+from precast.spec.imported import ImportedKernel, ProbeAnswer, ProbeFault, ProbeRequest
+from precast.store import telling_disk_faults
+
+FOLDER = "kernels"
+TIME_LIMIT_S = 120.0
+INHERITED = ("PATH", "LD_LIBRARY_PATH")  # of a worker's variables those that are neither fixed nor in the settings
+
+
+def read_imported(request: ProbeRequest, folder: Path, build: Path) -> Mapping[str, ImportedKernel]:
+    """The kernel as it is on each target; `SpecError` at the author's line when its module does not import.
+
+    `folder` is the project's as the user gave it, for places.
+    """
+    file = build / FOLDER / f"{request.source.function}-{digest_text(request.source.text)[:12]}.json"
+    answer = _read_kept(file)
+    if answer is None or answer.request != request.digest or not is_fresh(answer, Path(request.project)):
+        answer = run_probe(request, folder, file)
+    if answer.fault:
+        raise _error_of(answer.fault, request.project, folder)
+    return {each.target: each.kernel for each in answer.targets}
+
+
+def _read_kept(file: Path) -> ProbeAnswer | None:
+    try:
+        answer = from_json(file.read_bytes(), ProbeAnswer)
+    except Exception:  # absent, or written by another version: made anew
+        return None
+    return None if answer.fault else answer
+
+
+def is_fresh(answer: ProbeAnswer, project: Path) -> bool:
+    """Whether all that the module read would be the same now."""
+    reads = {read for each in answer.targets for read in each.reads}
+    return all(_is_same(read, project) for read in reads)
+
+
+def _is_same(read: Read, project: Path) -> bool:
+    if read.kind is ReadKind.ENVIRONMENT and read.name not in INHERITED:
+        return True  # fixed, or one of the settings, which are in the request
+    return digest_now(read, project, os.environ) == read.digest
+
+
+def run_probe(request: ProbeRequest, folder: Path, file: Path) -> ProbeAnswer:
+    """Runs the probe's child process; `PlanError` when that itself dies."""
+    with telling_disk_faults(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="precast-probe-") as scratch:
+        asked = Path(scratch, "request.json")
+        asked.write_text(to_json(request), encoding="utf-8")
+        command = [sys.executable, "-m", "precast.engines.triton.kernel_probe", str(asked), str(file.resolve())]
+        try:
+            done = subprocess.run(command, capture_output=True, cwd=scratch, timeout=TIME_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            message = f"the module of `{request.source.text}` does not import within {TIME_LIMIT_S:.0f} s"
+            raise PlanError(message, _start_of(request, folder)) from None
+    if not file.is_file():
+        words = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()
+        told = relative_text(words[-1] if words else f"exit code {done.returncode}", Path(request.project))
+        message = f"the module of `{request.source.text}` ends the process that imports it: {told}"
+        raise PlanError(message, _start_of(request, folder))
+    return from_json(file.read_bytes(), ProbeAnswer)
+
+
+def _start_of(request: ProbeRequest, folder: Path) -> Place:
+    return Place(str(folder / request.source.file), 1)
+
+
+def _error_of(fault: ProbeFault, project: str, folder: Path) -> SpecError:
+    where = Place(str(folder / fault.file), fault.line, fault.column) if fault.file else None
+    return SpecError(relative_text(fault.message, project), where, fault.hint)
