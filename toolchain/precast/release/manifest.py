@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from precast.artifact import Facts, Finding, PassRun
-from precast.codec import CodecError, from_data, to_json
-from precast.errors import ReleaseError
+from precast.codec import from_data, to_json
+from precast.errors import ReleaseError, printable
+from precast.release.files import MOST_MANIFEST_BYTES, read_file
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -98,31 +100,32 @@ def _content_digest(body: dict[str, object]) -> str:
 def read_manifest(release: Path) -> Manifest:
     """The manifest of a release directory; `ReleaseError` when it is absent, damaged or of another schema."""
     path = release / MANIFEST
-    try:
-        data = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        raise ReleaseError(f"{release} is no release: it has no {MANIFEST}") from None
-    manifest = parse_manifest(data, str(path))
-    if manifest.data != data:
-        raise ReleaseError(f"{path} is damaged: it is not in the form that Precast writes")
-    return manifest
+    if not os.path.lexists(path):
+        raise ReleaseError(f"{printable(release)} is no release: it has no {MANIFEST}")
+    return parse_manifest(read_file(path, MOST_MANIFEST_BYTES), printable(path))
 
 
 def parse_manifest(data: bytes, name: str) -> Manifest:
-    """The manifest in `data`; `name` stands for it in errors."""
+    """The manifest whose canonical form `data` is; `name` stands for it in errors."""
     try:
         body = json.loads(data)
-        schema = body["schema"]
-    except (ValueError, KeyError, TypeError):
-        raise ReleaseError(f"{name} is damaged: it is not a manifest") from None
-    if schema != SCHEMA_VERSION:
+    except (ValueError, RecursionError):
+        body = None
+    if not isinstance(body, dict) or "schema" not in body:
+        raise ReleaseError(f"{name} is damaged: it is not a manifest")
+    if body["schema"] != SCHEMA_VERSION:
+        schema = printable(body["schema"], 40)
         raise ReleaseError(f"{name} has schema {schema}, this Precast reads schema {SCHEMA_VERSION}")
-    if body.pop("content", None) != _content_digest(body):
-        raise ReleaseError(f"{name} is damaged: its content does not match its digest")
     try:
-        return from_data(body, Manifest)
-    except CodecError:
+        if body.pop("content", None) != _content_digest(body):
+            raise ReleaseError(f"{name} is damaged: its content does not match its digest")
+        manifest = from_data(body, Manifest)
+        written = manifest.data
+    except (ValueError, RecursionError):  # lone surrogates, numbers without end, depth
         raise ReleaseError(f"{name} is damaged: it is not of the form that its schema has") from None
+    if written != data:
+        raise ReleaseError(f"{name} is damaged: it is not in the form that Precast writes")
+    return manifest
 
 
 def manifest_schema() -> dict[str, object]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import os
 import tarfile
 import zipfile
 from collections.abc import Iterable
@@ -16,8 +17,11 @@ from pathlib import Path
 
 import zstandard
 from packaging.utils import canonicalize_version
+from packaging.version import InvalidVersion, Version
 
 from precast.errors import ReleaseError
+from precast.release.files import MOST_KEY_BYTES, read_file
+from precast.release.layout import find_layout, place_in_package
 from precast.release.manifest import MANIFEST, SIGNATURE, Manifest
 from precast.release.verify import verify_release
 from precast.store import write_file
@@ -25,13 +29,14 @@ from precast.store import write_file
 _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
 _LEVEL = 19
 _EXTENSION = "_launch.abi3.so"
-_RUN_TIME_FOLDERS = ("targets/", "lib/lib")
-_RUN_TIME_FILES = ("index.bin", MANIFEST, SIGNATURE)
 
 
 def package_release(release: Path, folder: Path) -> tuple[Path, ...]:
     """Writes wheel and tar of a release into `folder`; `ReleaseError` when the release is not good."""
+    if find_layout(release).installed:
+        raise ReleaseError(f"{release} is an installed package, not all of a release", hint="pack the release itself")
     manifest = verify_release(release)
+    _check_version(manifest)
     files = _read_files(release, manifest)
     wheel = folder / f"{_stem(manifest)}-{_tags(manifest, files)}.whl"
     tar = folder / f"{manifest.name}-{manifest.version}.tar.zst"
@@ -40,11 +45,26 @@ def package_release(release: Path, folder: Path) -> tuple[Path, ...]:
     return wheel, tar
 
 
+def _check_version(manifest: Manifest) -> None:
+    """A wheel's version has Python packaging's form; the release's digest becomes its local part."""
+    try:
+        Version(manifest.version)
+    except InvalidVersion:
+        hint = "write the project's version as 1.4.2, without a local part"
+        raise ReleaseError(f"`{manifest.project_version}` cannot be a wheel's version", hint=hint) from None
+
+
 def _read_files(release: Path, manifest: Manifest) -> dict[str, bytes]:
-    names = [file.path for file in manifest.files] + [MANIFEST]
-    if (release / SIGNATURE).exists():
-        names.append(SIGNATURE)
-    return {name: (release / name).read_bytes() for name in sorted(names)}
+    """What is packed: the bytes that are read here have the digests of the manifest that was verified."""
+    files = {MANIFEST: manifest.data}
+    if os.path.lexists(release / SIGNATURE):
+        files[SIGNATURE] = read_file(release / SIGNATURE, MOST_KEY_BYTES)
+    for file in manifest.files:
+        data = read_file(release / file.path, file.size)
+        if hashlib.sha256(data).hexdigest() != file.digest:
+            raise ReleaseError(f"{release / file.path} changed while it was packed")
+        files[file.path] = data
+    return dict(sorted(files.items()))
 
 
 def make_tar(root: str, files: dict[str, bytes]) -> bytes:
@@ -62,8 +82,8 @@ def make_tar(root: str, files: dict[str, bytes]) -> bytes:
 def make_wheel(manifest: Manifest, files: dict[str, bytes]) -> bytes:
     """The bytes of a wheel that installs the release's Python package with the release inside."""
     package = _package(files)
-    entries = {name.removeprefix("python/"): data for name, data in files.items() if name.startswith("python/")}
-    entries.update({f"{package}/_release/{name}": data for name, data in files.items() if _is_run_time(name)})
+    places = {name: place_in_package(name) for name in files}
+    entries = {f"{package}/{place}": files[name] for name, place in places.items() if place}
     information = f"{_stem(manifest)}.dist-info"
     entries[f"{information}/METADATA"] = _metadata(manifest).encode()
     entries[f"{information}/WHEEL"] = _wheel_file(manifest, files).encode()
@@ -78,10 +98,6 @@ def make_wheel(manifest: Manifest, files: dict[str, bytes]) -> bytes:
             entry.create_system = 3
             archive.writestr(entry, data, compresslevel=9)
     return stream.getvalue()
-
-
-def _is_run_time(name: str) -> bool:
-    return name in _RUN_TIME_FILES or name.startswith(_RUN_TIME_FOLDERS)
 
 
 def _package(files: Iterable[str]) -> str:

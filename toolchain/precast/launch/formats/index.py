@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from precast.artifact import Parameter, TensorDescriptor
 from precast.errors import BugError, PlanError
 from precast.grid import compile_grid, parse_grid
+from precast.launch.formats.index_reader import fact_flags, fact_numbers
 from precast.launch.formats.interface import (
     ABSENT,
     axis_payload,
@@ -29,8 +30,6 @@ from precast.launch.formats.records import (
     ARCH_FORWARD,
     AXIS_KINDS,
     BACKENDS,
-    FLAG_COOPERATIVE,
-    FLAG_PDL,
     HEADER,
     HINT_KINDS,
     MAGIC,
@@ -158,7 +157,7 @@ def _unit_row(
     kind, arch = _architecture(tables, unit.target)
     return (
         tables.text(str(unit)), tables.text(facts.symbol), number, image,
-        BACKENDS[unit.target.backend], kind, FLAG_COOPERATIVE * facts.cooperative | FLAG_PDL * facts.pdl, arch,
+        BACKENDS[unit.target.backend], kind, fact_flags(facts), arch,
         _axis_numbers(kernel, unit),
         tables.shared_span("slot_types", slot_types)[0],
         *tables.span("parameters", _parameter_rows(tables, each)),
@@ -166,11 +165,7 @@ def _unit_row(
         *tables.shared_span("hints", _promise_rows(unit)),
         *tables.span("buffers", buffers),
         *(start for start, _ in grid), *(count for _, count in grid),
-        facts.num_warps, facts.num_ctas, facts.warp_size, facts.shared_bytes, facts.tensor_memory_bytes,
-        facts.thread_scratch_bytes, facts.global_scratch_bytes, facts.global_scratch_align,
-        facts.profile_scratch_bytes, facts.profile_scratch_align,
-        -1 if facts.registers is None else facts.registers, -1 if facts.spill_bytes is None else facts.spill_bytes,
-        facts.code_bytes, tables.text(_description(each)),
+        *fact_numbers(facts), tables.text(_description(each)),
     )  # fmt: skip
 
 

@@ -60,7 +60,10 @@ def write_pack(images: Sequence[tuple[str, bytes]]) -> bytes:
 
 
 def read_pack(data: bytes, name: str = "pack") -> tuple[PackEntry, ...]:
-    """The entries of a pack, sorted by unit; `ReleaseError` when it is damaged or of another schema."""
+    """The entries of a pack, sorted by unit; `ReleaseError` when it is damaged or of another schema.
+
+    A pack has one form: it is what `write_pack` makes of the images in it, and holds not a byte more.
+    """
     if len(data) < _HEADER.size or data[:8] != MAGIC:
         raise ReleaseError(f"{name} is not a pack")
     _, schema, count, _, _, size = _HEADER.unpack_from(data)
@@ -68,7 +71,12 @@ def read_pack(data: bytes, name: str = "pack") -> tuple[PackEntry, ...]:
         raise ReleaseError(f"{name} has schema {schema}, this Precast reads schema {SCHEMA}")
     if size != len(data) or _HEADER.size + count * _ENTRY.size > size:
         raise ReleaseError(f"{name} is {len(data)} bytes long, its header says {size}")
-    return tuple(_read_entry(data, name, number) for number in range(count))
+    entries = tuple(_read_entry(data, name, number) for number in range(count))
+    if sum(entry.size for entry in {entry.digest: entry for entry in entries}.values()) > size or data != write_pack(
+        [(entry.unit, data[entry.offset : entry.offset + entry.size]) for entry in entries]
+    ):
+        raise ReleaseError(f"{name} is damaged: it is not in the form that Precast writes")
+    return entries
 
 
 def _read_entry(data: bytes, name: str, number: int) -> PackEntry:
@@ -78,7 +86,10 @@ def _read_entry(data: bytes, name: str, number: int) -> PackEntry:
         raise ReleaseError(f"{name} is damaged: entry {number} points outside it")
     if hashlib.sha256(data[offset : offset + size]).digest() != digest:
         raise ReleaseError(f"{name} is damaged: an image's digest does not match")
-    return PackEntry(data[name_at:end].decode(errors="replace"), offset, size, digest.hex())
+    try:
+        return PackEntry(data[name_at:end].decode(), offset, size, digest.hex())
+    except UnicodeDecodeError:
+        raise ReleaseError(f"{name} is damaged: entry {number} has no name") from None
 
 
 def _aligned(offset: int) -> int:
