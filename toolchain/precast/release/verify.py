@@ -30,22 +30,25 @@ def find_faults(release: Path, *, allow_bytecode: bool = True) -> list[str]:
     Bytecode of the Python package is no part of a release and nothing vouches for it: whoever asks for a signature
     must not allow it.
     """
-    layout = find_layout(release)
-    try:
-        manifest = read_manifest(layout.manifest.parent)
-    except ReleaseError as error:
-        return [error.message]
-    return _faults_of(layout, manifest, allow_bytecode)
+    return _examine(release, allow_bytecode)[1]
 
 
 def verify_release(release: Path, *, allow_bytecode: bool = True) -> Manifest:
     """The manifest of a good release; `ReleaseError` with every fault of a bad one."""
-    layout = find_layout(release)
-    manifest = read_manifest(layout.manifest.parent)
-    faults = _faults_of(layout, manifest, allow_bytecode)
-    if faults:
+    manifest, faults = _examine(release, allow_bytecode)
+    if manifest is None or faults:
         raise ReleaseError("\n".join(faults), hint=_hint(faults))
     return manifest
+
+
+def _examine(release: Path, allow_bytecode: bool) -> tuple[Manifest | None, list[str]]:
+    """The manifest, read once, and the faults that were found by it."""
+    layout = find_layout(release)
+    try:
+        manifest = read_manifest(layout.manifest.parent)
+    except ReleaseError as error:
+        return None, [error.message]
+    return manifest, _faults_of(layout, manifest, allow_bytecode)
 
 
 def _hint(faults: list[str]) -> str:
