@@ -16,6 +16,7 @@ from precast.job import Job
 from precast.project import Project, read_project
 from precast.release.clean import empty_folder, remove_releases
 from precast.worker.executor import Executor
+from precast.worker.scratch import remove_abandoned
 
 HELP = "Remove old releases, and what the build folder holds for no unit any more."
 
@@ -30,6 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     project = read_project(arguments.project)
     build = project.folder / BUILD
     with locked(build):
+        remove_abandoned()
         removed = remove_releases(project.folder / GENERATED / project.name, 0 if arguments.all else arguments.keep)
         for path in removed:
             print(f"removed {path}")

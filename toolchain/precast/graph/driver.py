@@ -42,7 +42,9 @@ def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
 def _run_graph(session: Session) -> None:
     """Has SCons build the release; what SCons and the C compiler print goes to standard error."""
     from precast.graph import scons_surface
+    from precast.worker.scratch import remove_abandoned
 
+    remove_abandoned()
     scons_surface.install_session(session)
     jobs = session.request.jobs
     tasks = jobs + 1 if jobs > 1 else 1  # one unit waits, so that a worker has its next before the last is recorded

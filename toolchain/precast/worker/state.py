@@ -7,6 +7,7 @@ do again what it did; the next unit finds a fresh process, as every first one do
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import gc
 import locale
@@ -24,7 +25,9 @@ from precast.worker.descendants import children_of
 
 _LIMITS = tuple(value for name, value in sorted(vars(resource).items()) if name.startswith("RLIMIT_"))
 # Packages whose functions decide what code is made: the compilers, ours, and what all of Python stands on.
-_WATCHED = {"triton", "mlir", "llvmlite", "precast", "builtins", "os", "sys", "math", "re", "json", "ast", "inspect"}
+_COMPILERS = ("triton", "mlir", "llvmlite", "precast")
+_STANDARD = ("builtins", "os", "posixpath", "sys", "math", "re", "json", "ast", "inspect", "functools", "subprocess")
+_WATCHED = {*_COMPILERS, *_STANDARD}
 _KNOBS = "triton.knobs"
 
 
@@ -84,7 +87,7 @@ def read_state(own_folders: Sequence[str] = ()) -> ProcessState:
         locale=locale.setlocale(locale.LC_ALL, None),
         import_system=_import_system(tuple(own_folders)),
         limits=([resource.getrlimit(each) for each in _LIMITS], _read_umask()),
-        threads=set(sys._current_frames()),
+        threads=(set(sys._current_frames()), _thread._count()),
         processes=children_of(os.getpid()),
         knobs=[*_knobs(sys.modules.get(_KNOBS))],
         functions=dict(_functions()),

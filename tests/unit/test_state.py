@@ -1,0 +1,106 @@
+"""What a job may have changed in a worker's process is seen, whatever it is; what it only used is not."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+# What code does, and the part of the state in which that shows. Each runs in one process after the others.
+MISCHIEF = {
+    "os.environ['NEW'] = '1'": "environment",
+    "os.putenv('NATIVE', '1')": "environment",
+    "ctypes.CDLL(None).setenv(b'BELOW', b'1', 1)": "environment",
+    "os.environ = dict(os.environ, ONLY_HERE='1')": "environment",
+    "os.chdir('/')": "folder",
+    "kept.append(open('/dev/null'))": "descriptors",
+    "os.dup2(os.open('/dev/zero', os.O_RDONLY), 0)": "descriptors",
+    "sys.setrecursionlimit(5000)": "interpreter",
+    "sys.setswitchinterval(0.5)": "interpreter",
+    "gc.disable()": "interpreter",
+    "sys.stdout = io.StringIO()": "interpreter",
+    "sys.excepthook = print": "interpreter",
+    "sys.setprofile(lambda *_: None)": "interpreter",
+    "threading.excepthook = print": "interpreter",
+    "ctypes.CDLL('libm.so.6').fesetround(0x400)": "interpreter",
+    "signal.signal(signal.SIGUSR1, lambda *_: None)": "signals",
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)": "signals",
+    "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})": "signals",
+    "signal.setitimer(signal.ITIMER_REAL, 1000)": "signals",
+    "warnings.simplefilter('error')": "warnings",
+    "warnings.showwarning = print": "warnings",
+    "locale.setlocale(locale.LC_ALL, 'C')": "locale",
+    "sys.path.append('/somewhere')": "import_system",
+    "sys.path.reverse()": "import_system",
+    "sys.meta_path.insert(0, importlib.abc.MetaPathFinder())": "import_system",
+    "sys.path_hooks.clear()": "import_system",
+    "os.umask(0o077)": "limits",
+    "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))": "limits",
+    "threading.Thread(target=time.sleep, args=(100,), daemon=True).start()": "threads",
+    "_thread.start_new_thread(time.sleep, (100,)), time.sleep(0.1)": "threads",
+    "kept.append(subprocess.Popen(['sleep', '100']))": "processes",
+    "json.dumps = str": "functions of json",
+    "json.JSONEncoder.encode = str": "functions of json.encoder.JSONEncoder",
+    "math.exp = math.log": "functions of math",
+    "builtins.abs = id": "functions of builtins",
+    "del os.path.relpath": "functions of posixpath",
+}
+INNOCENT = ["len('x')", "import colorsys", "json.dumps(1)", "warnings.filterwarnings('ignore', 'me')", "os.getcwd()"]
+
+PROGRAM = """
+import _thread, builtins, ctypes, gc, importlib.abc, io, json, locale, math, os, resource, signal, subprocess, sys
+import threading, time, warnings
+from precast.worker.state import read_state
+kept, told, write = [], {}, os.write
+locale.setlocale(locale.LC_ALL, "C.UTF-8")
+for line in json.loads(sys.argv[1]):
+    before = read_state()
+    exec(line)
+    told[line] = before.changes_to(read_state())
+for each in kept:
+    hasattr(each, "kill") and each.kill()
+write(1, repr(told).encode())
+"""
+
+
+@pytest.fixture(scope="module")
+def seen():
+    lines = json.dumps([*INNOCENT, *MISCHIEF])
+    done = subprocess.run([sys.executable, "-c", PROGRAM, lines], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return eval(done.stdout)
+
+
+@pytest.mark.parametrize("line", MISCHIEF)
+def test_what_code_from_outside_changes_is_seen(seen, line):
+    assert MISCHIEF[line] in seen[line]
+
+
+@pytest.mark.parametrize("line", INNOCENT)
+def test_what_code_only_uses_is_no_change(seen, line):
+    assert seen[line] == ()
+
+
+def test_what_lies_in_the_projects_own_folders_is_for_its_loader_to_forget(monkeypatch):
+    from precast.worker.state import read_state
+
+    before = read_state(("/project",))
+    monkeypatch.syspath_prepend("/project/kernels")
+    assert before.changes_to(read_state(("/project",))) == ()
+    monkeypatch.syspath_prepend("/elsewhere")
+    assert before.changes_to(read_state(("/project",))) == ("import_system",)
+
+
+def test_settings_of_triton_are_part_of_it():
+    knobs = pytest.importorskip("triton.knobs", reason="Triton's settings need Triton")
+    from precast.worker.state import read_state
+
+    before = read_state()
+    with knobs.runtime.scope():
+        knobs.runtime.debug = True
+        assert "knobs" in before.changes_to(read_state())
+    with knobs.runtime.scope():
+        knobs.runtime.launch_enter_hook.add(print)
+        assert "knobs" in before.changes_to(read_state())
+        knobs.runtime.launch_enter_hook.remove(print)
+    assert before.changes_to(read_state()) == ()
