@@ -162,11 +162,17 @@ def test_a_fault_in_a_thread_of_the_pool_ends_its_future(make_job, monkeypatch, 
         assert isinstance(future.exception(timeout=30), BrokenPipeError)
 
 
+DAEMON = """
+import os, sys, time
+os.setsid()
+os.fork() and os._exit(0)
+open(sys.argv[1], "a").write(f"{os.getpid()}\\n")
+time.sleep(1000)
+"""
 STRAY = """
 import os, subprocess, sys, time
-program = "import os, sys, time; os.setsid(); os.fork() and os._exit(0); open(sys.argv[1], 'a').write(f'{os.getpid()}\\\\n'); time.sleep(1000)"
 for turn in range(2):
-    subprocess.run([sys.executable, "-c", program, PLACE], env={})
+    subprocess.run([sys.executable, "-c", DAEMON, PLACE], env={})
 """
 
 
@@ -180,7 +186,7 @@ def stray(make_job, tmp_path):
         return [int(line) for line in place.read_text().split()]
 
     def make(more: str = "", **changes: object) -> Job:
-        return make_job(STRAY.replace("PLACE", repr(str(place))) + more, **changes)
+        return make_job(STRAY.replace("PLACE", repr(str(place))).replace("DAEMON", repr(DAEMON)) + more, **changes)
 
     yield make, read
     for process in read():
