@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from precast.job import Job
-from precast.passes.digest import digest_files
+from precast.passes.digest import digest_use
 from precast.worker.failures import Failure, make_error
 from precast.worker.messages import Event, Request, Step
 from precast.worker.pool import lost_failure
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _with_passes_of_today(job: Job) -> Job:
     """The job with the digests that its passes' files have now; says which have changed."""
     project = Path(job.project)
-    today = tuple(replace(use, digest=digest_files(project, use.files)) if use.files else use for use in job.passes)
+    today = tuple(replace(use, digest=digest_use(use, project)) for use in job.passes)
     for use, before in zip(today, job.passes, strict=True):
         if use != before:
             print(f"pass {use.name}: its files have changed since the failure")

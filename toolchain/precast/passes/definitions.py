@@ -28,11 +28,15 @@ class Pass:
     `name` is what pyproject.toml selects, `stage` where it runs, `at` where it stands unless pyproject says
     otherwise. `run` may change `module` in place; a frozen dataclass that it returns becomes the pass's finding on
     the unit. An exception from `run` fails the unit and names the line.
+
+    `reads` is the same for every kind of plugin: the files that decide what it does beside its code, as paths or
+    globs of the project, or `package:path` of an installed package. A change of one runs the units again.
     """
 
     name: ClassVar[str] = ""
     stage: ClassVar[str] = "ttir"
     at: ClassVar[Anchor] = _END
+    reads: ClassVar[tuple[str, ...]] = ()
     kind: ClassVar[str] = "python"
 
     def run(self, module: Module, context: PassContext) -> Any:
@@ -56,6 +60,7 @@ class NativePass:
     at: Anchor = _END
     args: tuple[str, ...] = ()
     alias: str = ""
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class BuiltinPass:
     at: Anchor = _END
     args: tuple[str | int | bool, ...] = ()
     alias: str = ""
+    reads: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -84,6 +90,7 @@ class Replace:
     op: str
     by: Pass | NativePass | BuiltinPass
     n: int = 0
+    reads: tuple[str, ...] = ()
 
     @property
     def at(self) -> Anchor:
@@ -99,6 +106,7 @@ class Drop:
     stage: str
     op: str
     n: int = 0
+    reads: tuple[str, ...] = ()
 
     @property
     def at(self) -> Anchor:
@@ -117,15 +125,19 @@ class Override:
     stage: str
     file: str
     at: Anchor = _START
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class HookFile:
-    """A file written for Triton's own stages hook: it defines `inspect_stages_hook`, and runs unmodified.
+    """A file written for Triton's own stages hook, run unmodified.
 
-    It runs in a folder that holds only itself and the files of `reads`. What it does to a stage cannot be seen from
-    outside: the manifest calls it opaque, and its key is made of the bytes of `file` and of `reads`, whatever key it
-    returns itself. Paths are relative to the project's folder. `stage` is the first stage that it changes.
+    The hook is the function `function`; if that is empty, `inspect_stages_hook`, the one that the file sets as
+    `knobs.runtime.add_stages_inspection_hook`, or the only one that takes a hook's arguments. It runs in a folder that
+    holds only the file and those of `reads`, with the passes of the native plugin `library` there. What it does to a
+    stage cannot be seen from outside: the manifest calls it opaque, and its key is made of the bytes of all these
+    files, whatever key it returns itself. Paths are relative to the project's folder. `stage` is the first stage that
+    it changes; from there on all stages run in one process or none.
     """
 
     kind: ClassVar[str] = "hook"
@@ -134,6 +146,8 @@ class HookFile:
     stage: str = "ttir"
     reads: tuple[str, ...] = ()
     at: Anchor = _START
+    function: str = ""
+    library: str = ""
 
 
 def plugin_name(definition: Any) -> str:

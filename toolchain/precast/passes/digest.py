@@ -1,7 +1,7 @@
 """Which files decide what a plugin does, and their digest.
 
 In: a plugin module's place. Out: its own file with what it imports inside its own package or folder, found with `ast`
-(more than is used, never less), and one digest over names and bytes.
+(more than is used, never less), the outside modules that these files name, and one digest over names and bytes.
 """
 
 from __future__ import annotations
@@ -9,27 +9,48 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib.util
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from precast.errors import PluginError
 from precast.passes.resources import resolve_resource
+from precast.passes.selection import PassUse
 
 
-def digest_files(project: Path, files: Iterable[str]) -> str:
-    """sha256 hex over the names and bytes of `files` (named as `resources` says). Missing files count as such."""
+def digest_files(project: Path, files: Iterable[str], outside: str = "") -> str:
+    """sha256 hex over the names and bytes of `files` (named as `resources` says). Missing files count as such.
+
+    `outside` stands for what a plugin imports from elsewhere, where there is any.
+    """
+    return digest_contents(read_contents(project, files), outside)
+
+
+def digest_contents(contents: Mapping[str, bytes | None], outside: str = "") -> str:
+    """`digest_files` of files that have been read."""
     total = hashlib.sha256()
-    for name in sorted(files):
+    for name in sorted(contents):
         label = Path(name).name if Path(name).is_absolute() else name  # no absolute path in a digest
-        total.update(f"{label}\0{_digest_file(name, project)}\n".encode())
+        data = contents[name]
+        total.update(f"{label}\0{'missing' if data is None else hashlib.sha256(data).hexdigest()}\n".encode())
+    total.update(outside.encode())
     return total.hexdigest()
 
 
-def _digest_file(name: str, project: Path) -> str:
+def read_contents(project: Path, files: Iterable[str]) -> dict[str, bytes | None]:
+    """The bytes of `files` by name, each read once; None for one that cannot be read."""
+    return {name: _read(name, project) for name in files}
+
+
+def _read(name: str, project: Path) -> bytes | None:
     try:
-        return hashlib.sha256(resolve_resource(name, project).read_bytes()).hexdigest()
+        return resolve_resource(name, project).read_bytes()
     except (OSError, PluginError):
-        return "missing"
+        return None
+
+
+def digest_use(use: PassUse, project: Path) -> str:
+    """The digest that `use` has by its files' bytes as they are now."""
+    return digest_files(project, use.files, use.outside) if use.files else use.digest
 
 
 def find_module_file(name: str) -> Path | None:
@@ -58,12 +79,27 @@ def reach_files(start: Path, root: Path) -> tuple[Path, ...]:
     return tuple(sorted(seen))
 
 
-def _imports(path: Path, root: Path) -> Iterator[Path]:
+def named_modules(files: Iterable[Path]) -> tuple[str, ...]:
+    """Every module that an absolute import in `files` names, wherever the import stands, sorted."""
+    names: set[str] = set()
+    for node in (node for path in files for node in _nodes(path)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return tuple(sorted(names))
+
+
+def _nodes(path: Path) -> Iterator[ast.AST]:
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, SyntaxError, ValueError):  # loading the module will say so
         return
-    for node in ast.walk(tree):
+    yield from ast.walk(tree)
+
+
+def _imports(path: Path, root: Path) -> Iterator[Path]:
+    for node in _nodes(path):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from _resolve(root, alias.name.split("."))

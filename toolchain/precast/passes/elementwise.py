@@ -37,6 +37,7 @@ class ElementwiseOp:
     name: str
     types: tuple[str, ...]
     lowering: Mapping[str, str] = field(hash=False)  # Triton's front end hashes what a kernel calls
+    reads: tuple[str, ...] = ()
 
     def __call__(self, *arguments: Any, _semantic: Any = None) -> Any:
         """Called by Triton's front end while it reads a kernel."""

@@ -1,22 +1,19 @@
 """From a selected pass to the object that runs: import the plugin's module, find the definition, set its options.
 
-In: a `PassUse` and the project's folder. Out: the definition, with options checked. Runs the plugin author's code, so
-only probes and workers come here.
+In: a `PassUse` and the project's folder. Out: the definition, with options checked, and the namespace that its code
+lives in. The bytes that are compared with the use's digest are those that run. Runs the plugin author's code, so only
+probes and workers come here.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
-import importlib
 import importlib.util
-import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from precast.errors import Place, PluginError
+from precast.errors import PassError, Place, PluginError
 from precast.passes.definitions import (
     BuiltinPass,
     Drop,
@@ -27,67 +24,53 @@ from precast.passes.definitions import (
     Replace,
     plugin_name,
 )
-from precast.passes.digest import digest_files
+from precast.passes.digest import digest_contents, read_contents
 from precast.passes.elementwise import ElementwiseOp
+from precast.passes.faults import describe_error, find_line
+from precast.passes.namespace import Namespace
+from precast.passes.resources import name_resource, resolve_resource
 from precast.passes.selection import PassUse
 
 DEFINITION_VALUES = (NativePass, BuiltinPass, Replace, Drop, Override, HookFile, ElementwiseOp)
 
 
-def load_definition(use: PassUse, project: Path) -> Any:
+def load_definition(use: PassUse, project: Path) -> tuple[Any, Namespace]:
     """The definition that `use` names, with its options. `PluginError` when it is not what the plan saw."""
     for package in {file.partition(":")[0] for file in use.files if ":" in file}:
         if importlib.util.find_spec(package) is None:
             raise PluginError(f"pass `{use.name}` needs the package `{package}`, which workers do not find")
-    if use.files and digest_files(project, use.files) != use.digest:
-        raise PluginError(f"the files of pass `{use.name}` changed during the build", hint="build again")
-    module = _load_module(use.origin, str(project), use.digest)
-    for definition in find_definitions(module):
-        if plugin_name(definition) == use.name:
-            return with_options(definition, dict(use.options))
+    namespace = Namespace(use.origin, project, read_verified(use, project))
+    try:
+        module = namespace.load()
+        with namespace.inside():
+            for definition in find_definitions(module):
+                if plugin_name(definition) == use.name:
+                    return with_options(definition, dict(use.options)), namespace
+    except PluginError:
+        raise
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:  # the author's code may raise anything
+        raise refusal(use, error, project) from error
     raise PluginError(f"`{use.origin}` holds no pass `{use.name}`")
 
 
-def load_module(origin: str, project: Path) -> ModuleType:
-    """The plugin module `origin`: a project-relative `.py` file or package folder, or an installed module's name."""
-    if not origin.endswith(".py"):
-        return importlib.import_module(origin)
-    return execute_file(project / origin)
+def read_verified(use: PassUse, project: Path) -> dict[Path, bytes]:
+    """The bytes of the pass's files, by path; `PluginError` when they are not those that its digest was made of."""
+    contents = read_contents(project, use.files)
+    if use.files and digest_contents(contents, use.outside) != use.digest:
+        raise PluginError(f"the files of pass `{use.name}` changed during the build", hint="build again")
+    return {resolve_resource(name, project): data for name, data in contents.items() if data is not None}
 
 
-@functools.cache
-def _load_module(origin: str, project: str, digest: str) -> ModuleType:
-    """`load_module`, once for each state of the files."""
-    return load_module(origin, Path(project))
-
-
-def execute_file(path: Path) -> ModuleType:
-    """Executes a file as a module of its own name's making; its siblings can be imported by their plain names."""
-    folder = str(path.parent)
-    if folder not in sys.path:
-        sys.path.append(folder)
-    importlib.invalidate_caches()
-    name = f"precast_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise PluginError(f"there is no plugin file `{path.name}`", where=Place(str(path), 1))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    _forget_siblings(path.parent, keep=name)
-    return module
-
-
-def _forget_siblings(folder: Path, keep: str) -> None:
-    """Lets the next plugin state import its siblings anew: in a long-lived process they may have changed."""
-    for name, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file and name != keep and not name.startswith("precast_plugin_") and Path(file).parent == folder:
-            del sys.modules[name]
+def refusal(use: PassUse, error: BaseException, project: Path) -> PassError:
+    """What a plugin's own code raised while it was loaded, told as the pass's at the plugin's line."""
+    files = {resolve_resource(name, project) for name in use.files}
+    found = find_line(error, files)
+    where = Place(name_resource(found[0], project), found[1]) if found else None
+    told = PassError(f"pass `{use.name}` cannot be made: {describe_error(error)}", where)
+    told.pass_name = use.name
+    return told
 
 
 def find_definitions(module: ModuleType) -> list[Any]:

@@ -7,6 +7,7 @@ run, and one text of options for listings and keys.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,17 +16,31 @@ from precast.artifact import PassRun
 from precast.errors import PassError
 from precast.passes.definitions import BuiltinPass, Drop, NativePass, Override, Pass, Replace
 from precast.passes.elementwise import ElementwiseOp
+from precast.passes.namespace import Namespace
 from precast.passes.pipeline import Edit, Step
 from precast.passes.saved import read_pipeline
 from precast.passes.selection import PassUse
+from precast.reads import Read
 
 
 @dataclass(frozen=True)
 class SelectedPass:
-    """A pass of a unit, loaded: ready to be placed and run."""
+    """A pass of a unit, loaded: ready to be placed and run. `namespace` is where its code lives; Triton's own
+    passes have none."""
 
     use: PassUse
     definition: Any
+    namespace: Namespace | None = None
+
+    def inside(self) -> AbstractContextManager[None]:
+        """The surroundings that its code runs in."""
+        return self.namespace.inside() if self.namespace else nullcontext()
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """What its code has read so far that its digest does not cover."""
+        found = self.namespace.watch.reads if self.namespace else ()
+        return tuple(each for each in found if each.name not in self.use.files)
 
 
 def plan_edits(passes: Iterable[SelectedPass], stage: str, project: Path) -> list[Edit]:

@@ -7,12 +7,13 @@ that neither ever runs a plugin author's code.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from precast.codec import to_json
 from precast.digest import digest_text
 from precast.spec.model import Options
 
-FORMAT = 4  # raised whenever a probe's JSON changes: older ones are made anew
+FORMAT = 5  # raised whenever a probe's JSON changes: older ones are made anew
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class PluginRecord:
     digest: str
     library: str = ""
     spot: tuple[int, int] = (0, 0)  # line and column of its definition in its module; zeros: not found
+    outside: str = ""  # stands for what it imports from other packages, and is in the digest
+    checks_options: bool = False  # whether making one runs code of the author's, which may refuse an option
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,14 @@ class Fault:
 
 @dataclass(frozen=True)
 class SeenFile:
-    """A file that a probe's result rests on, by its path on this machine."""
+    """A file or folder that a probe's result rests on, by its path on this machine.
+
+    `stamp` is what the file system said of one that nobody edits: while it says the same, it is not read again.
+    """
 
     path: str
     digest: str
+    stamp: str = ""
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,7 @@ class Probe:
     plugins: tuple[PluginRecord, ...] = ()
     faults: tuple[Fault, ...] = ()
     files: tuple[SeenFile, ...] = ()
+    folders: tuple[SeenFile, ...] = ()  # whose names decide what it reads
     format: int = FORMAT
     seal: str = ""  # a digest of all the rest
 
@@ -77,6 +85,15 @@ class Probe:
 def sealed(probe: Probe) -> Probe:
     """The probe with its seal, as it is kept in a file."""
     return replace(probe, seal=digest_text(to_json(replace(probe, seal=""))))
+
+
+def stamp_of(path: Path) -> str:
+    """Size, times and number of a file; "" when there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return ""
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 
 def defaults_of(record: PluginRecord) -> Options:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import concurrent.futures
 import importlib.metadata
+import json
 import os
-import subprocess
-import sys
+import re
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -19,10 +20,12 @@ from pathlib import Path
 from precast.codec import from_json
 from precast.errors import PassError, Place, PluginError, nearest_hint, relative_text
 from precast.passes.anchors import parse_anchor
+from precast.passes.children import Finished, run_child
 from precast.passes.digest import digest_files
 from precast.passes.options import check_options
-from precast.passes.probes import FORMAT, PluginRecord, Probe, sealed
+from precast.passes.probes import FORMAT, PluginRecord, Probe, SeenFile, sealed, stamp_of
 from precast.passes.selection import PassUse
+from precast.reads import digest_directory
 from precast.spec.model import Unit
 from precast.spec.problems import Problems
 from precast.spec.selection import PassSelection
@@ -30,6 +33,7 @@ from precast.store import telling_disk_faults
 
 ENTRY_POINTS = "precast.passes"
 FOLDER = "plugins"
+PROBE = "precast.passes.probe"
 PROBE_TIME_LIMIT_S = 120.0
 
 
@@ -110,27 +114,40 @@ def _read_kept(file: Path) -> Probe | None:
 
 
 def is_fresh(probe: Probe, project: Path) -> bool:
-    """Whether every file that the probe saw has the bytes that it saw."""
-    return all(digest_files(project, (seen.path,)) == seen.digest for seen in probe.files)
+    """Whether every file and folder that the probe saw is as it saw it."""
+    files = all(_is_same(seen, project) for seen in probe.files)
+    return files and all(digest_directory(project / each.path) == each.digest for each in probe.folders)
+
+
+def _is_same(seen: SeenFile, project: Path) -> bool:
+    known = seen.stamp and stamp_of(project / seen.path) == seen.stamp
+    return bool(known) or digest_files(project, (seen.path,)) == seen.digest
 
 
 def run_probe(origin: Origin, project: Path, file: Path) -> Probe:
     """Runs the probe's child process; `PluginError` when that itself dies."""
     with telling_disk_faults(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "precast.passes.probe", origin.name, "--owner", origin.owner]
-    command += ["--project", str(project), "--out", str(file)]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(each for each in sys.path if each)}
     file.unlink(missing_ok=True)
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PROBE_TIME_LIMIT_S, env=environment)
-    except subprocess.TimeoutExpired:
-        raise PluginError(f"plugin module `{origin.owner}` does not load within {PROBE_TIME_LIMIT_S:.0f} s") from None
+    done = run_child(PROBE, [*_probe_words(origin.name, project, file), "--owner", origin.owner], PROBE_TIME_LIMIT_S)
     if not file.is_file():
-        last = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
-        told = relative_text(last[0], project.resolve())
-        raise PluginError(f"plugin module `{origin.owner}` ends the process that loads it: {told}")
+        raise _lost(origin.owner, done, project)
     return from_json(file.read_bytes(), Probe)
+
+
+def _probe_words(origin: str, project: Path, out: Path) -> list[str]:
+    return [origin, "--project", str(project.resolve()), "--out", str(out.resolve())]
+
+
+def _lost(owner: str, done: Finished, project: Path) -> PluginError:
+    """A child that ended, or had to be ended, before it answered."""
+    words = relative_text(done.words, project.resolve()).splitlines()
+    printed = f"it printed: {words[-1]}" if words else None
+    if done.code is None:
+        message = f"plugin module `{owner}` does not load within {PROBE_TIME_LIMIT_S:.0f} s"
+    else:
+        message = f"plugin module `{owner}` ends the process that loads it: {done.ending}"
+    return PluginError(message, hint=printed)
 
 
 def probe_errors(probes: Iterable[Probe], project: Path) -> Iterator[PluginError]:
@@ -174,6 +191,7 @@ def find_uses(
             probe, plugin = known[selection.use]
             where = selection.places.at or place_of(probe, plugin, project)
             found.append(SelectedUse(selection, make_use(selection, probe, plugin), where))
+    check_instances(found, probes, project, problems)
     return tuple(found)
 
 
@@ -235,4 +253,47 @@ def make_use(selection: PassSelection, probe: Probe, plugin: PluginRecord) -> Pa
         plugin.digest,
         plugin.files,
         plugin.library,
+        plugin.outside,
     )
+
+
+def check_instances(
+    selected: Iterable[SelectedUse], probes: Sequence[Probe], project: Path, problems: Problems
+) -> None:
+    """Has the author's own checks look at the options of passes that have such checks, in a child process.
+
+    What they refuse goes to `problems`, at the option's place where one is to blame.
+    """
+    checking = {plugin.name: probe for probe in probes for plugin in probe.plugins if plugin.checks_options}
+    groups: dict[str, list[SelectedUse]] = {}
+    for each in selected:
+        if each.use.name in checking:
+            groups.setdefault(each.use.origin, []).append(each)
+    for origin, group in groups.items():
+        with problems.collect():
+            reasons = refused_options(origin, checking[group[0].use.name].owner, [each.use for each in group], project)
+            problems.add(
+                PassError(f"pass `{each.use.name}` refuses its options: {reason}", _place_of_option(each, reason))
+                for each, reason in zip(group, reasons, strict=True)
+                if reason
+            )
+
+
+def refused_options(origin: str, owner: str, uses: Sequence[PassUse], project: Path) -> list[str]:
+    """Why the author's own code refuses to make each of `uses`; "" where it does not."""
+    asked = [{"name": use.name, "options": dict(use.options)} for use in uses]
+    with tempfile.TemporaryDirectory(prefix="precast-options-") as folder:
+        question, answer = Path(folder) / "asked.json", Path(folder) / "answer.json"
+        question.write_text(json.dumps(asked))
+        words = [*_probe_words(origin, project, answer), "--options", str(question)]
+        done = run_child(PROBE, words, PROBE_TIME_LIMIT_S)
+        if not answer.is_file():
+            raise _lost(owner, done, project)
+        return [str(each) for each in json.loads(answer.read_bytes())]
+
+
+def _place_of_option(each: SelectedUse, reason: str) -> Place | None:
+    """The value of the option that `reason` speaks of, or of the only one that was given; else the selection."""
+    given = each.selection.places.options
+    named = [name for name in given if re.search(rf"\b{re.escape(name)}\b", reason)] or list(given)
+    return given[named[0]][1] if len(named) == 1 else each.selection.where

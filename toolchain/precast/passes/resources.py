@@ -24,6 +24,40 @@ def resolve_resource(text: str, project: Path) -> Path:
     return Path(spec.origin).parent / path if path else Path(spec.origin)
 
 
+def find_resources(pattern: str, project: Path) -> tuple[str, ...]:
+    """The files that a pattern of `reads` names: a path or a glob, of the project or (`package:…`) of a package.
+
+    Sorted. `PluginError` when there is none.
+    """
+    package, colon, inside = pattern.rpartition(":")
+    root = resolve_resource(f"{package}:.", project) if colon else project
+    try:
+        found = [each for each in root.glob(inside) if each.is_file()] if inside else []
+    except (ValueError, NotImplementedError, IndexError):  # an absolute path, or no glob
+        found = [Path(inside)] if Path(inside).is_file() else []
+    if not found:
+        raise PluginError(f"there is no file `{pattern}`")
+    return tuple(
+        sorted(
+            f"{package}:{each.relative_to(root).as_posix()}" if colon else name_resource(each, project)
+            for each in found
+        )
+    )
+
+
+def glob_folders(pattern: str, project: Path) -> tuple[Path, ...]:
+    """The folders whose names decide what a glob of `reads` finds; none for a plain path."""
+    package, colon, inside = pattern.rpartition(":")
+    parts = Path(inside).parts
+    fixed = next((index for index, part in enumerate(parts) if any(each in part for each in "*?[")), None)
+    if fixed is None:
+        return ()
+    root = resolve_resource(f"{package}:.", project) if colon else project
+    base, depth = root.joinpath(*parts[:fixed]), "**" if "**" in parts else "/".join(parts[fixed:-1])
+    below = [each for each in base.glob(depth) if each.is_dir()] if depth else []
+    return tuple(sorted({base, *below}))
+
+
 def name_resource(path: Path, project: Path) -> str:
     """The text that names `path`: relative to the project where it lies in it, else by package, else absolute."""
     if path.is_relative_to(project):

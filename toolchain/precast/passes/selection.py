@@ -27,8 +27,9 @@ class PassUse:
 
     `kind` is one of python, native, builtin, hook, replace, drop, override, op. `origin` is where the code that
     defines it is: a project-relative file, or the dotted name of an installed module. `digest` covers the bytes of
-    `files`: that code with what it imports inside its own package, and the library, saved pipeline or hook file that
-    it names; `passes.resources` says how they are named.
+    `files`: that code with what it imports inside its own package, the library, saved pipeline or hook file that it
+    names, and what it reads; `passes.resources` says how they are named. `outside` stands for the modules that it
+    imports from other packages, by version and bytes, and is in the digest.
     """
 
     name: str
@@ -40,6 +41,13 @@ class PassUse:
     digest: str = ""
     files: tuple[str, ...] = ()
     library: str = ""  # native code that this pass needs loaded: one of `files`
+    outside: str = ""
+
+    @property
+    def stateful(self) -> bool:
+        """Whether what it does in a stage may rest on what it did in an earlier one: then all stages from `stage` on
+        run in one process, or none does."""
+        return self.kind == "hook"
 
 
 def plugin_set(uses: tuple[PassUse, ...]) -> str:

@@ -20,6 +20,8 @@ from precast.errors import PluginError
 
 API_VERSION = 2
 ENTRY = "tritonGetPluginInfo"
+MOST_ENTRIES = 10_000
+SYSTEM_FOLDERS = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,19 @@ def read_plugin_info(path: Path) -> PluginInfo:
     return _convert(path, pointer.contents)
 
 
+def _check_tables(path: Path, raw: _PluginInfo) -> None:
+    """A table that is said to have entries is there."""
+    for what, table, count in (
+        ("passes", raw.passes, raw.num_passes),
+        ("dialects", raw.dialects, raw.num_dialects),
+        ("ops", raw.ops, raw.num_ops),
+    ):
+        if count > MOST_ENTRIES or (count and not table):
+            raise PluginError(f"plugin library `{path.name}` says that it has {count} {what}, and they are not there")
+
+
 def _convert(path: Path, raw: _PluginInfo) -> PluginInfo:
+    _check_tables(path, raw)
     info = PluginInfo(
         _text(raw.name),
         _text(raw.version),
@@ -126,17 +140,42 @@ def explain_load_error(path: Path, message: str) -> str:
     return f"plugin library `{path.name}` does not load: {text.removeprefix(f'{path}: ')}"
 
 
+def loaded_libraries() -> set[str]:
+    """The shared libraries that lie in this process's memory, by path."""
+    lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
+    paths = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
+    return {path for path in paths if path.startswith("/") and ".so" in os.path.basename(path)}
+
+
+def is_system_library(path: str) -> bool:
+    """Whether a library belongs to the machine, as the C library does, and not to a project or a package."""
+    return any(Path(path).is_relative_to(folder) for folder in SYSTEM_FOLDERS)
+
+
+def describe_library(path: Path) -> dict[str, object]:
+    """A library's information, with the libraries of projects and packages that came into memory with it."""
+    before = loaded_libraries()
+    info = read_plugin_info(path)
+    needs = loaded_libraries() - before - {str(path), os.path.realpath(path)}
+    return {**dataclasses.asdict(info), "needs": sorted(each for each in needs if not is_system_library(each))}
+
+
 def main() -> int:
-    """`python -m precast.engines.triton.plugin_info LIBRARY`: its information as JSON, or a message and exit code 1."""
-    path = Path(sys.argv[1])
+    """`python -m precast.engines.triton.plugin_info LIBRARY OUT`: writes its information as JSON, or a message.
+
+    To a file: a library may print what it likes when it is loaded, and when the process ends.
+    """
+    path, out = Path(sys.argv[1]), Path(sys.argv[2])
     try:
         if not path.is_file():
             raise PluginError(f"there is no plugin library `{path.name}`")
-        print(json.dumps(dataclasses.asdict(read_plugin_info(path))))
+        answer = describe_library(path)
     except PluginError as error:
-        print(json.dumps({"message": error.message}))
-        return 1
-    return 0
+        answer = {"message": error.message}
+    partial = out.with_name(f".{out.name}")
+    partial.write_text(json.dumps(answer))
+    partial.replace(out)
+    return int("message" in answer)
 
 
 if __name__ == "__main__":

@@ -5,19 +5,21 @@ In: a definition and the module at its anchor. Out: the module changed in place;
 
 from __future__ import annotations
 
-import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from precast.artifact import Finding
 from precast.engines import StageFailure
+from precast.engines.triton.kernel_types import CHANGE_HINT, explain_change, public_in_module
+from precast.engines.triton.surroundings import kept_surroundings
 from precast.errors import Place, PrecastError
 from precast.passes.context import PassContext
 from precast.passes.definitions import Replace
 from precast.passes.elementwise import ElementwiseOp
+from precast.passes.faults import describe_error, find_line
 from precast.passes.findings import record_finding
 from precast.passes.plan import SelectedPass
-from precast.passes.selection import PassUse
 
 
 class PassFailure(StageFailure):
@@ -39,15 +41,27 @@ class PythonStep:
     text: str
 
     def run(self, module: Any) -> Finding | None:
-        """Runs the pass on an `mlir.ir.Module`, in its context."""
+        """Runs the pass on an `mlir.ir.Module`, in its context. It leaves the kernel's parameters as they are, or more
+        by the buffers that it asked for."""
+        use, before = self.selected.use, public_in_module(module)
+        finding = self._run(module)
+        problem = explain_change(before, public_in_module(module), len(self.context.buffers))
+        if problem:
+            raise PassFailure(problem, use.name, self.text, hint=CHANGE_HINT)
+        return finding
+
+    def _run(self, module: Any) -> Finding | None:
         use = self.selected.use
         try:
-            with module.context, module.operation.location:
+            with kept_surroundings(), self.selected.inside(), module.context, module.operation.location:
                 return self._call(module)
         except PrecastError as error:
             raise PassFailure(error.message, use.name, self.text, error.where, error.hint) from error
-        except Exception as error:  # the author's code may raise anything
-            raise PassFailure(describe_error(error), use.name, self.text, place_of(error, use)) from error
+        except MemoryError as error:
+            raise PassFailure("it ran out of memory", use.name, self.text, place_of(error, self.selected)) from error
+        except BaseException as error:  # the author's code may raise anything, and may ask the interpreter to end
+            place = place_of(error, self.selected)
+            raise PassFailure(describe_error(error), use.name, self.text, place) from error
 
     def _call(self, module: Any) -> Finding | None:
         definition = self.selected.definition
@@ -61,15 +75,9 @@ class PythonStep:
         return record_finding(self.selected.use.name, definition.run(module, self.context))
 
 
-def describe_error(error: BaseException) -> str:
-    """An exception from a plugin's own code, in a line."""
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
-def place_of(error: BaseException, use: PassUse) -> Place | None:
+def place_of(error: BaseException, selected: SelectedPass) -> Place | None:
     """The innermost line of the plugin's own files that the exception came through."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        for file in use.files:
-            if frame.filename.endswith(f"/{file.replace(':', '/')}"):
-                return Place(file, frame.lineno or 1)
-    return None
+    if selected.namespace is None:
+        return None
+    found = find_line(error, {Path(file) for file in selected.namespace.files})
+    return Place(selected.namespace.name_file(found[0]), found[1]) if found else None

@@ -18,6 +18,7 @@ from triton._C import libtriton
 from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.engines import Announce
 from precast.engines.triton.capture import capture_errors, first_error
+from precast.engines.triton.kernel_types import CHANGE_HINT, explain_change, public_in_text
 from precast.engines.triton.pipeline import find_builtin, resolve_arguments
 from precast.engines.triton.python_steps import PassFailure, PythonStep
 from precast.engines.triton.recording import ModuleHandle
@@ -82,6 +83,9 @@ class StageReplay:
                 reason = first_error(errors.read()) or problem
             if problem:
                 raise PassFailure(reason, step.by, before)
+            changed = explain_change(public_in_text(before), public_in_text(str(handle.module)))
+            if changed:
+                raise PassFailure(changed, step.by, before, hint=CHANGE_HINT)
             self._end(step)
 
     def _run_python(self, handle: ModuleHandle, steps: list[Step]) -> None:

@@ -6,7 +6,8 @@ runs, the new module (or text) with what the outside passes did. A selected pass
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,12 @@ from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.engines import Announce, StageFailure
 from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.hooks import RunningHook, start_hooks
-from precast.engines.triton.pipeline import list_pipeline
-from precast.engines.triton.python_steps import PassFailure, describe_error
+from precast.engines.triton.kernel_types import CHANGE_HINT, explain_change, explain_emitted, public_in_text
+from precast.engines.triton.pipeline import PIPELINE_STAGES, list_pipeline
+from precast.engines.triton.python_steps import PassFailure
 from precast.engines.triton.recording import ModuleHandle, record_backend, unwrap
 from precast.engines.triton.replay import StageReplay
+from precast.engines.triton.surroundings import kept_surroundings
 from precast.errors import BugError, PassError
 from precast.passes.context import PassContext
 from precast.passes.loading import load_definition
@@ -26,6 +29,7 @@ from precast.passes.pipeline import Pipeline, Step, edit_pipeline, render_pipeli
 from precast.passes.plan import SelectedPass, describe_run, plan_edits
 from precast.passes.resources import resolve_resource
 from precast.passes.selection import PassUse
+from precast.reads import Read
 from precast.target import Target
 
 StageFunction = Callable[[Any, dict[str, Any]], Any]
@@ -51,6 +55,7 @@ class StageOutcome:
     passes: tuple[PassRun, ...] = ()
     findings: tuple[Finding, ...] = ()
     buffers: tuple[DeviceBuffer, ...] = ()
+    reads: tuple[Read, ...] = ()  # by outside code that did not declare them: inputs of the next build
 
 
 def load_passes(uses: tuple[PassUse, ...], project: Path) -> tuple[SelectedPass, ...]:
@@ -61,7 +66,13 @@ def load_passes(uses: tuple[PassUse, ...], project: Path) -> tuple[SelectedPass,
 
         for library in libraries:
             load_library(resolve_resource(library, project))
-    return tuple(SelectedPass(use, load_definition(use, project)) for use in uses)
+    with kept_surroundings():
+        return tuple(SelectedPass(use, *load_definition(use, project)) for use in uses)
+
+
+def list_reads(passes: Iterable[SelectedPass]) -> tuple[Read, ...]:
+    """What the code of `passes` has read so far and did not declare, sorted."""
+    return tuple(sorted({read for each in passes for read in each.reads}))
 
 
 class PassSession:
@@ -89,11 +100,8 @@ class PassSession:
     def key_material(self, stage: str) -> str:
         """The part of the stage key that is about passes: the effective pipeline, and the digests of outside code."""
         lines = [render_pipeline(self.pipeline(stage))]
-        order = list(self._stages)
         for use in (each.use for each in self._passes):
-            # A hook may change its stage and any later one; a library's dialects and ops are in every stage.
-            hooked = use.kind == "hook" and order.index(use.stage) <= order.index(stage)
-            if use.stage == stage or hooked or use.library:
+            if self._concerns(use, stage):
                 lines.append(f"{use.name} {use.kind} {use.anchor} {dict(use.options)} {use.digest}")
         return "\n".join(lines)
 
@@ -112,14 +120,26 @@ class PassSession:
             lambda name: self._context(stage, name),
             announce,
         )
+        overrides = self._standing(stage, "override")
+        before = _text_of(module) if overrides else ""
         self._relay.current = replay
         try:
             made, hooked = self._call(stage, module, metadata, announce)
+            if overrides:
+                self._check_kernel(stage, before, made, overrides[-1].name)
         finally:
             self._relay.current = None
         runs = (*hooked, *self._standing(stage, "override", "drop"), *replay.ran)
         self._check_all_ran(stage, runs)
-        return StageOutcome(made, runs, tuple(replay.findings), tuple(replay.buffers))
+        reads = list_reads(each for each in self._passes if self._concerns(each.use, stage))
+        return StageOutcome(made, runs, tuple(replay.findings), tuple(replay.buffers), reads)
+
+    def _concerns(self, use: PassUse, stage: str) -> bool:
+        """Whether a pass may decide what `stage` makes: a hook changes its stage and any later one, and a library's
+        dialects and ops are in every stage."""
+        order = list(self._stages)
+        hooked = use.stateful and order.index(use.stage) <= order.index(stage)
+        return use.stage == stage or hooked or bool(use.library)
 
     def _own(self, stage: str) -> Pipeline:
         return list_pipeline(self._original, self._options, self._language, stage)
@@ -133,22 +153,37 @@ class PassSession:
         return [describe_run(use) for use in uses if use.stage == stage and use.kind in kinds]
 
     def _call(self, stage: str, module: Any, metadata: dict[str, Any], announce: Announce) -> tuple[Any, list[PassRun]]:
-        """Calls the stage function, in the folder of the hook that replaced it last if any did."""
-        hooks = [hook for hook in self._hooks if stage in hook.changed]
-        if not hooks:
-            return self._stages[stage](module, metadata), []
-        name = hooks[-1].pass_run.name
-        announce(name)
+        """Calls the stage function, in the surroundings of the hooks that stand before it if there are any."""
+        order = list(self._stages)
+        hooks = [each for each in self._hooks if order.index(each.selected.use.stage) <= order.index(stage)]
+        changing = [hook for hook in hooks if stage in hook.changed]
+        if not changing:
+            with _inside(hooks):
+                return self._stages[stage](module, metadata), []
+        hook, before = changing[-1], _text_of(module)
+        announce(hook.selected.use.name, before)
         with capture_errors() as errors:
             try:
-                with hooks[-1].inside():
+                with _inside(hooks):
                     made = self._stages[stage](module, metadata)
-            except (StageFailure, BugError):
+            except (StageFailure, BugError, PassError):
                 raise
-            except Exception as error:
-                raise PassFailure(first_error(errors.read()) or describe_error(error), name, "") from error
+            except BaseException as error:  # the author's code may raise anything
+                raise hook.failure(error, first_error(errors.read())) from error
+        self._check_kernel(stage, before, made, hook.selected.use.name)
         announce("")
-        return made, [hook.pass_run for hook in hooks if hook.pass_run.stage == stage]
+        return made, [each.pass_run for each in changing if each.selected.use.stage == stage]
+
+    def _check_kernel(self, stage: str, before: str, made: Any, name: str) -> None:
+        """A hook leaves the kernel's parameters as they are."""
+        after = made if isinstance(made, str | bytes) else _text_of(made)
+        if stage in PIPELINE_STAGES and isinstance(after, str) and "\ndefine " not in after:
+            buffers = len(self._relay.buffers)
+            problem = explain_change(public_in_text(before), public_in_text(after), buffers)
+        else:
+            problem = explain_emitted(before, after)
+        if problem:
+            raise PassFailure(problem, name, before, hint=CHANGE_HINT)
 
     def _check_all_ran(self, stage: str, runs: tuple[PassRun, ...]) -> None:
         ran = {run.name for run in runs}
@@ -172,6 +207,11 @@ class _Relay:
 
     current: StageReplay | None = None
 
+    @property
+    def buffers(self) -> Sequence[DeviceBuffer]:
+        """What passes of the running stage have asked for so far."""
+        return self.current.buffers if self.current else ()
+
     def run(self, module: Any, name: str, steps: tuple[Step, ...]) -> None:
         if self.current is None:
             raise BugError(f"Triton ran the pipeline `{name}` outside a stage")
@@ -179,6 +219,18 @@ class _Relay:
 
     def leave_mlir(self) -> None:
         """What follows is LLVM's; passes have nothing to do with it."""
+
+
+@contextlib.contextmanager
+def _inside(hooks: Sequence[RunningHook]) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for hook in hooks:
+            stack.enter_context(hook.inside())
+        yield
+
+
+def _text_of(module: Any) -> str:
+    return module if isinstance(module, str) else str(unwrap(module))
 
 
 def _takes_modules(function: StageFunction) -> StageFunction:

@@ -1,0 +1,277 @@
+"""A plugin's code: a namespace of its own, the bytes that were digested, what it reads, what it leaves behind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from precast.errors import PassError, PluginError
+from precast.passes.children import run_child, search_path
+from precast.passes.digest import digest_files
+from precast.passes.loading import load_definition
+from precast.passes.namespace import Namespace
+from precast.passes.probe import probe_module
+from precast.passes.registry import is_fresh
+from precast.passes.resources import find_resources
+from precast.passes.selection import Anchor, PassUse
+from precast.reads import ReadKind
+
+PASS = """
+from dataclasses import dataclass
+from precast.passes import Pass
+
+@dataclass(frozen=True)
+class Look(Pass):
+    name = "look"
+    mode: int = 3
+"""
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    """Puts files of Python, named without their suffix, into `folder`."""
+    for name, text in files.items():
+        path = folder / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+def use_of(project: Path, *files: str, origin: str = "plugins/a.py", **options: int) -> PassUse:
+    digest = digest_files(project, files)
+    return PassUse("look", "python", "ttir", Anchor("end"), tuple(options.items()), origin, digest, files)
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A module `common` of somebody else's, imported already, and found on the path."""
+    folder = write(tmp_path / "kernels", {"common": "VALUE = 'kernels'"})
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "common", raising=False)
+    import common
+
+    yield common
+    sys.modules.pop("common", None)
+
+
+def test_siblings_of_one_name_never_take_each_others_place(tmp_path, elsewhere):
+    late = "from common import VALUE\ndef late():\n    import common\n    return common.VALUE\n"
+    first = Namespace("one/a.py", write(tmp_path, {"one/a": late, "one/common": "VALUE = 'one'"}))
+    second = Namespace("two/a.py", write(tmp_path, {"two/a": late, "two/common": "VALUE = 'two'"}))
+    modules = first.load(), second.load()
+    assert [module.VALUE for module in modules] == ["one", "two"]
+    for namespace, module, value in ((second, modules[1], "two"), (first, modules[0], "one")):
+        with namespace.inside():
+            assert module.late() == value
+    assert sys.modules["common"] is elsewhere and "a" not in sys.modules
+
+
+def test_every_way_of_importing_finds_the_plugins_own_modules(tmp_path, elsewhere):
+    text = """
+import importlib
+from .common import VALUE as relative
+from .deep.inner import VALUE as deep
+
+def late():
+    from . import common
+    return common.VALUE, importlib.import_module("common").VALUE, __import__("common").VALUE
+"""
+    write(tmp_path, {"plugins/pack/__init__": text, "plugins/pack/common": "VALUE = 'own'"})
+    write(tmp_path, {"plugins/pack/deep/inner": "from ..common import VALUE"})
+    namespace = Namespace("plugins/pack/__init__.py", tmp_path)
+    module = namespace.load()
+    with namespace.inside():
+        assert (module.relative, module.deep, module.late()) == ("own", "own", ("own", "own", "own"))
+    assert not [name for name in sys.modules if name.partition(".")[0] == "pack"]
+
+
+def test_a_sibling_cannot_stand_for_the_standard_library(tmp_path):
+    write(tmp_path, {"plugins/a": "import enum, random\nEnum = enum.Enum", "plugins/enum": "", "plugins/random": ""})
+    assert Namespace("plugins/a.py", tmp_path).load().Enum.__name__ == "Enum"
+
+
+def test_what_runs_are_the_bytes_that_were_digested(tmp_path):
+    write(tmp_path, {"plugins/a": "from _table import K", "plugins/_table": "K = 100"})
+    paths = [tmp_path / "plugins" / name for name in ("a.py", "_table.py")]
+    namespace = Namespace("plugins/a.py", tmp_path, {path: path.read_bytes() for path in paths})
+    (tmp_path / "plugins/_table.py").write_text("K = 200")
+    assert namespace.load().K == 100
+
+
+@pytest.mark.parametrize("edited", ["plugins/a.py", "plugins/_table.py", "plugins/data.json"])
+def test_a_file_that_is_not_as_the_plan_saw_it_is_refused(tmp_path, edited):
+    write(tmp_path, {"plugins/a": PASS, "plugins/_table": "K = 100"})
+    (tmp_path / "plugins/data.json").write_text("{}")
+    use = use_of(tmp_path, "plugins/a.py", "plugins/_table.py", "plugins/data.json")
+    load_definition(use, tmp_path)
+    with (tmp_path / edited).open("a") as file:
+        file.write("\n")
+    with pytest.raises(PluginError, match="the files of pass `look` changed during the build"):
+        load_definition(use, tmp_path)
+
+
+def test_each_unit_gets_the_plugins_modules_anew(tmp_path):
+    write(tmp_path, {"plugins/a": PASS + "COUNT = []\n"})
+    use = use_of(tmp_path, "plugins/a.py")
+    (first, _), (second, _) = load_definition(use, tmp_path), load_definition(use, tmp_path)
+    assert type(first) is not type(second)
+
+
+def test_what_a_plugin_reads_is_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOME_VARIABLE", "1")
+    text = """
+import importlib, json, os
+from pathlib import Path
+here = Path(__file__).parent
+table = json.loads((here / "table.json").read_text())
+def late():
+    (here / "out.txt").write_text("written")
+    os.listdir(here / "more")
+    try:
+        open(here / "absent.txt")
+    except OSError:
+        pass
+    return os.environ.get("SOME_VARIABLE"), os.getenv("ABSENT"), importlib.import_module("hidden").VALUE
+"""
+    write(tmp_path, {"plugins/a": text, "plugins/hidden": "VALUE = 1", "plugins/more/x": ""})
+    (tmp_path / "plugins/table.json").write_text("{}")
+    namespace = Namespace("plugins/a.py", tmp_path)
+    module = namespace.load()
+    with namespace.inside():
+        assert module.late() == ("1", None, 1)
+    os.environ.get("OUTSIDE")
+    found = {(read.kind, read.name): bool(read.digest) for read in namespace.watch.reads}
+    assert found == {
+        (ReadKind.DATA, "plugins/a.py"): True,
+        (ReadKind.DATA, "plugins/table.json"): True,
+        (ReadKind.DATA, "plugins/hidden.py"): True,
+        (ReadKind.DATA, "plugins/absent.txt"): False,
+        (ReadKind.DIRECTORY, "plugins/more"): True,
+        (ReadKind.ENVIRONMENT, "SOME_VARIABLE"): True,
+        (ReadKind.ENVIRONMENT, "ABSENT"): False,
+    }
+
+
+@pytest.fixture
+def outside(tmp_path, monkeypatch):
+    """A package beside the project that a plugin depends on, and one that that depends on."""
+    site = tmp_path / "lib" / "site-packages"
+    write(site, {"helping/__init__": "from lower import LOWER\nVALUE = LOWER", "lower": "LOWER = 1", "unused": "X = 1"})
+    monkeypatch.syspath_prepend(str(site))
+    yield site
+    for name in ("helping", "lower", "unused"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("where", ["import helping\n", "def late():\n    import helping\n"])
+def test_an_upgraded_dependency_changes_the_digest(tmp_path, outside, where):
+    project = write(tmp_path / "project", {"plugins/a": where + PASS})
+    probe = probe_module("plugins/a.py", project)
+    assert is_fresh(probe, project)
+    for file, is_used in (("lower.py", True), ("unused.py", False)):
+        before = (outside / file).read_text()
+        (outside / file).write_text("LOWER = 2\nX = 2\n")
+        for name in ("helping", "lower"):
+            sys.modules.pop(name, None)
+        assert is_fresh(probe, project) is not is_used
+        assert (probe_module("plugins/a.py", project).plugins[0].digest == probe.plugins[0].digest) is not is_used
+        (outside / file).write_text(before)
+
+
+def test_what_a_module_reads_while_it_loads_is_in_its_digest(tmp_path):
+    reading = "from pathlib import Path\n(Path(__file__).parent / 't.json').read_text()\n"
+    project = write(tmp_path, {"plugins/a": reading + PASS})
+    (project / "plugins/t.json").write_text("1")
+    probe = probe_module("plugins/a.py", project)
+    assert probe.plugins[0].files == ("plugins/a.py", "plugins/t.json")
+    (project / "plugins/t.json").write_text("2")
+    assert not is_fresh(probe, project)
+
+
+DECLARED = """
+from precast.passes import *
+
+class Look(Pass):
+    name, reads = "look", ("data/*.json",)
+
+builtin = BuiltinPass("common.cse", reads=("data/*.json",))
+replaced = Replace("replaced", "ttgir", "pipeline", by=BuiltinPass("x.y", reads=("data/*.json",)))
+drop = Drop("drop", "ttgir", "pipeline", reads=("data/*.json",))
+override = Override("override", "ttir", "data/saved.toml", reads=("data/*.json",))
+hook = HookFile("hook", "data/hook.py", reads=("data/*.json",))
+op = ElementwiseOp("op", ("fp32",), {}, reads=("data/*.json",))
+"""
+
+
+def test_reads_of_every_kind_of_plugin_are_in_its_digest(tmp_path):
+    project = write(tmp_path, {"plugins/a": DECLARED, "data/hook": ""})
+    for name in ("one.json", "two.json", "saved.toml"):
+        (project / "data" / name).write_text("{}")
+    probe = probe_module("plugins/a.py", project)
+    assert not probe.faults and len(probe.plugins) == 7
+    assert all({"data/one.json", "data/two.json"} <= set(each.files) for each in probe.plugins)
+    (project / "data/three.json").write_text("{}")
+    assert not is_fresh(probe, project)
+
+
+def test_reads_that_name_nothing_are_a_fault(tmp_path):
+    project = write(tmp_path, {"plugins/a": PASS + 'Look.reads = ("data/*.json",)\n'})
+    assert probe_module("plugins/a.py", project).faults[0].message == "there is no file `data/*.json`"
+    write(project, {"plugins/a": PASS + 'Look.reads = "data.json"\n'})
+    assert probe_module("plugins/a.py", project).faults[0].message == "`reads` is a tuple of paths, not `'data.json'`"
+
+
+def test_data_of_a_package_is_named_by_the_package(tmp_path, outside):
+    (outside / "helping" / "one.json").write_text("{}")
+    assert find_resources("helping:*.json", tmp_path) == ("helping:one.json",)
+
+
+def test_options_that_the_author_refuses_are_the_passes_fault(tmp_path):
+    check = "    def __post_init__(self):\n        if self.mode > 8:\n            raise ValueError('at most 8')\n"
+    project = write(tmp_path, {"plugins/a": PASS + check})
+    assert probe_module("plugins/a.py", project).plugins[0].checks_options
+    with pytest.raises(PassError) as caught:
+        load_definition(use_of(project, "plugins/a.py", mode=9), project)
+    assert caught.value.message == "pass `look` cannot be made: ValueError: at most 8"
+    assert (caught.value.where.file, caught.value.where.line) == ("plugins/a.py", 11)
+
+
+@pytest.mark.parametrize("text, message", [
+    ("import sys\nsys.exit(3)", "it called `sys.exit(3)`"),
+    ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+    ("class E(BaseException): pass\nraise E('odd')", "E: odd"),
+])  # fmt: skip
+def test_whatever_a_module_raises_is_its_fault(tmp_path, text, message):
+    fault = probe_module("plugins/a.py", write(tmp_path, {"plugins/a": "\n" + text})).faults[0]
+    assert (fault.message, fault.file, fault.line) == (message, "plugins/a.py", 3 if "\n" in text else 2)
+
+
+def test_children_run_away_from_the_project(tmp_path, monkeypatch):
+    for name in ("random", "enum", "json", "argparse"):
+        (tmp_path / f"{name}.py").write_text("raise SystemError('of the project')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    write(tmp_path, {"plugins/a": "print('a banner')\nimport random\n" + PASS, "plugins/enum": ""})
+    out = tmp_path / "out.json"
+    done = run_child("precast.passes.probe", ["plugins/a.py", "--project", str(tmp_path), "--out", str(out)], 60)
+    assert (done.code, done.words) == (0, "a banner")
+    assert [each["name"] for each in json.loads(out.read_text())["plugins"]] == ["look"]
+
+
+def test_the_folder_that_python_was_started_in_is_no_place_for_modules(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), "/somewhere"])
+    assert search_path() == ["/somewhere"]
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert search_path() == [str(tmp_path), "/somewhere"]
+
+
+def test_a_child_that_hangs_is_ended_with_all_that_it_started(tmp_path):
+    write(tmp_path, {"slow": "import subprocess, sys\nprint('here', flush=True)\nsubprocess.run(['sleep', '987'])"})
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    text = "from precast.passes.children import run_child; print(run_child('slow', [], 1.5))"
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=30)
+    assert done.stdout.strip() == "Finished(code=None, words='here')"
+    assert "sleep 987" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout

@@ -1,0 +1,152 @@
+"""What a plugin's Python code reads while it runs: files, folders, and variables of the environment.
+
+In: code that runs in `Watch.watching`. Out: `Read` values with digests as of the moment of reading. Python raises an
+audit event for every file that it opens and every folder that it lists, and none for the environment, which is a
+recording mapping meanwhile. What native code and other programs read is not seen.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from precast.reads import Read, ReadKind, digest_directory, digest_file, digest_variable
+
+OWN_FOLDERS = ("build", "generated")  # of the project: what is made, not what is read
+SYSTEM_FOLDERS = ("/proc", "/dev", "/sys", "/etc", "/usr/lib", "/lib", "/usr/share")
+INSTALLED_FOLDERS = frozenset(("site-packages", "dist-packages"))
+LISTINGS = ("os.listdir", "os.scandir")
+PRIVATE_VARIABLES = ("TMPDIR", "HOME")  # a process's own: they say where its scratch folder is
+
+
+class Watch:
+    """The reads of one plugin; names are relative to the folder `project` where they are inside."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = project.resolve()
+        # Asked now: an audit hook must wait for no lock that what it hears may hold.
+        self._scratch = tempfile.gettempdir()
+        is_shared(self._project)
+        self._found: dict[tuple[ReadKind, str], str] = {}
+        self._busy = False
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Sees what the block reads, in this thread and others."""
+        _install()
+        _WATCHES.append(self)
+        environ, kind = os.environ, type(os.environ)
+        if kind is os._Environ:
+            environ.__class__ = _RecordingEnvironment
+        try:
+            yield
+        finally:
+            environ.__class__ = kind
+            _WATCHES.remove(self)
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """What was read so far, sorted."""
+        return tuple(sorted(Read(kind, name, digest) for (kind, name), digest in self._found.items()))
+
+    def see_path(self, path: Path) -> None:
+        """Remembers a file or folder that is about to be read; one of the interpreter's or the machine's is not."""
+        if self._busy:
+            return
+        self._busy = True  # looking at the file is no reading of the plugin's
+        try:
+            path = _source_of(Path(os.path.abspath(path)))
+            if self._counts(path):
+                is_folder = path.is_dir()
+                name = path.relative_to(self._project) if path.is_relative_to(self._project) else path
+                digest = digest_directory(path) if is_folder else digest_file(path)
+                kind = ReadKind.DIRECTORY if is_folder else ReadKind.DATA
+                self._found.setdefault((kind, name.as_posix()), digest)
+        finally:
+            self._busy = False
+
+    def see_variable(self, name: str) -> None:
+        """Remembers a variable of the environment that was asked for."""
+        if not self._busy and name not in PRIVATE_VARIABLES:
+            value = os.environb.get(os.fsencode(name))
+            known = {} if value is None else {name: os.fsdecode(value)}
+            self._found.setdefault((ReadKind.ENVIRONMENT, name), digest_variable(name, known))
+
+    def _counts(self, path: Path) -> bool:
+        if path.is_relative_to(self._project):
+            return path.relative_to(self._project).parts[:1] not in [(each,) for each in OWN_FOLDERS]
+        return not path.is_relative_to(self._scratch) and not is_shared(path)
+
+
+def _source_of(path: Path) -> Path:
+    """The source of a bytecode file; any other file itself."""
+    if path.suffix == ".pyc" and path.parent.name == "__pycache__":
+        return Path(importlib.util.source_from_cache(str(path)))
+    return path
+
+
+def is_shared(path: Path) -> bool:
+    """Whether a file is in keys by other ways, or belongs to the machine: the interpreter, the compilers, Precast."""
+    if any(path.is_relative_to(each) for each in _package_folders(("precast", "mlir", "triton"))):
+        return True
+    is_installed = not INSTALLED_FOLDERS.isdisjoint(path.parts)
+    return not is_installed and any(path.is_relative_to(each) for each in _system_folders())
+
+
+@functools.cache
+def _package_folders(packages: tuple[str, ...]) -> tuple[str, ...]:
+    specs = [importlib.util.find_spec(name) for name in packages]
+    return tuple(each for spec in specs if spec for each in spec.submodule_search_locations or ())
+
+
+@functools.cache
+def _system_folders() -> tuple[str, ...]:
+    return (*SYSTEM_FOLDERS, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+
+
+class _RecordingEnvironment(os._Environ[str]):
+    """`os.environ` while a plugin's code runs: the same object, which tells what is asked of it."""
+
+    def __getitem__(self, name: str) -> str:
+        for watch in _WATCHES:
+            watch.see_variable(name)
+        return super().__getitem__(name)
+
+
+# An audit hook cannot be taken away again: there is one for the process, and it tells whoever watches at the time.
+_WATCHES: list[Watch] = []
+
+
+@functools.cache
+def _install() -> None:
+    sys.addaudithook(_hear)
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if _WATCHES and event in ("open", "import", *LISTINGS):
+        path = _read_path(event, arguments)
+        if path is not None:
+            for watch in _WATCHES:
+                watch.see_path(Path(path))
+
+
+def _read_path(event: str, arguments: tuple[Any, ...]) -> str | None:
+    """The path that an audit event says is about to be read; None for a descriptor, or what is only written."""
+    if event in LISTINGS and sys._getframe(2).f_code.co_filename.startswith("<frozen importlib"):
+        return None  # the import system looks around; what it then opens counts
+    path = arguments[1] if event == "import" else arguments[0]
+    if event == "open":
+        _, mode, flags = arguments
+        written = mode[:1] in "wxa" if mode else flags & os.O_ACCMODE == os.O_WRONLY
+        path = None if written else path
+    if path is None:
+        path = "." if event in LISTINGS else None
+    return os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else None
