@@ -18,7 +18,7 @@ from precast.errors import PrecastError, nearest_hint
 from precast.passes.anchors import parse_anchor
 from precast.passes.children import Finished, run_child
 from precast.passes.definitions import HookFile, NativePass, Override, Replace, plugin_name
-from precast.passes.digest import digest_files
+from precast.passes.digest import digest_files, reach_files
 from precast.passes.probes import OptionSchema, PluginRecord
 from precast.passes.resources import find_resources, name_resource, resolve_resource
 from precast.passes.standins import has_triton
@@ -95,7 +95,9 @@ def _own_files(definition: Any, project: Path) -> tuple[str, tuple[str, ...]]:
         return "", (_existing(definition.file, project),)
     if isinstance(definition, HookFile):
         library, files = _library_files(definition.library, "", project) if definition.library else ("", ())
-        return library, (_existing(definition.file, project), *files)
+        hook = project / _existing(definition.file, project)
+        own = (name_resource(path, project) for path in reach_files(hook, hook.parent))
+        return library, (*own, *files)
     return "", ()
 
 

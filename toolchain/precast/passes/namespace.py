@@ -118,7 +118,7 @@ class Namespace(importlib.abc.MetaPathFinder):
             sys.meta_path[:] = [each for each in sys.meta_path if each is not self]
             sys.path[:], sys.dont_write_bytecode = path, writes
             for name, module in list(sys.modules.items()):
-                if name not in before and (self._is_own(name) or name in self._modules or _has_no_home(module)):
+                if name not in before and (self._is_own(name) or name in self._modules or _is_made_by_hand(module)):
                     self._modules[name] = sys.modules.pop(name)
             sys.modules.update(hidden)
 
@@ -172,7 +172,7 @@ def _module_name(entry: os.DirEntry[str]) -> str:
     return stem if stem.isidentifier() and stem != "__pycache__" and (is_module or entry.is_dir()) else ""
 
 
-def _has_no_home(module: ModuleType) -> bool:
-    """Whether a module was made by hand (`module_from_spec` of a text or a loose file), as hooks do."""
+def _is_made_by_hand(module: ModuleType) -> bool:
+    """Whether a module was made from a spec without a loader, to execute a text in it, as hook files do."""
     spec = getattr(module, "__spec__", None)
-    return type(module) is ModuleType and (spec is None or spec.loader is None) and not hasattr(module, "__path__")
+    return spec is not None and spec.loader is None and not hasattr(module, "__path__")

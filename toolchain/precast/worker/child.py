@@ -87,9 +87,7 @@ class Worker:
             return Event("done", result=run_job(request.job, engine, announce))
         announce(Step(request.stage))
         source = StageOutput(Path(request.source).read_bytes(), request.carry)
-        engine.run_stage(
-            request.job, request.stage, source, lambda name, text="": announce(Step(request.stage, name))
-        )
+        engine.run_stage(request.job, request.stage, source, lambda name, text="": announce(Step(request.stage, name)))
         return Event("done")
 
     def open(self, engine: str) -> None:

@@ -20,15 +20,16 @@ from triton import knobs
 
 from precast.artifact import PassRun
 from precast.engines import StageFailure
-from precast.engines.triton.loose_files import missing_packages, without_device
+from precast.engines.triton.loose_files import alone
 from precast.engines.triton.python_steps import PassFailure
-from precast.engines.triton.surroundings import Surroundings, kept_surroundings, look_around
+from precast.engines.triton.surroundings import Surroundings, kept_surroundings, look_around, read_knobs, set_knobs
 from precast.errors import Place, PluginError, nearest_hint
 from precast.passes.definitions import HookFile
 from precast.passes.faults import describe_error, find_line
 from precast.passes.namespace import Namespace
 from precast.passes.plan import SelectedPass, describe_run
 from precast.passes.resources import resolve_resource
+from precast.target import Target
 
 FUNCTION = "inspect_stages_hook"
 SETTING = "knobs.runtime.add_stages_inspection_hook"
@@ -38,7 +39,7 @@ Stages = dict[str, Callable[[Any, dict[str, Any]], Any]]
 class RunningHook:
     """A hook that was called for this unit: the stages it changed, and the folder that it lives in."""
 
-    def __init__(self, selected: SelectedPass, target: Any, project: Path) -> None:
+    def __init__(self, selected: SelectedPass, target: Target, project: Path) -> None:
         self.selected, self.changed = selected, tuple[str, ...]()
         self._target = target
         self._folder = tempfile.TemporaryDirectory(prefix="precast-hook-")
@@ -86,8 +87,10 @@ class RunningHook:
         try:
             with self.inside():
                 earlier = knobs.runtime.add_stages_inspection_hook
-                with missing_packages(), without_device(self._target):
+                with alone(self._target):
                     module = self._namespace.load()
+                    values = read_knobs()
+                set_knobs(values)  # what the file has set is meant for its stages
                 function = _find_function(module, self.selected.definition, earlier)
                 function()  # Triton's first call form: it asks for a key. Ours is made of the files' bytes.
                 function(backend, stages, options, language, _capability(backend, options))
@@ -112,10 +115,16 @@ class RunningHook:
 
 
 def start_hooks(
-    selected: Sequence[SelectedPass], backend: Any, stages: Stages, options: Any, language: Any, project: Path
+    selected: Sequence[SelectedPass],
+    backend: Any,
+    stages: Stages,
+    options: Any,
+    language: Any,
+    target: Target,
+    project: Path,
 ) -> tuple[RunningHook, ...]:
     """Calls each hook on `stages`, which they change in place, in order."""
-    hooks = tuple(RunningHook(each, backend.target, project) for each in selected)
+    hooks = tuple(RunningHook(each, target, project) for each in selected)
     for hook in hooks:
         hook.start(backend, stages, options, language)
     return hooks

@@ -9,47 +9,26 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from typing import Any
 
-from triton.runtime.driver import driver
-
+from precast.engines.triton.devices import Device
 from precast.engines.triton.imports import LastFinder
-from precast.engines.triton.stubs import Seal, Standin
+from precast.engines.triton.stubs import Seal, is_standin
+from precast.engines.triton.v3_9 import answering_for
+from precast.passes import namespace
+from precast.target import Target
 
 
 @contextlib.contextmanager
-def missing_packages() -> Iterator[None]:
-    """Stand-ins for packages that are not installed. What is left of them afterwards fails when it is used."""
+def alone(target: Target) -> Iterator[None]:
+    """Executes in the block what else needs a device or a framework. Afterwards its stand-ins fail when used."""
     seal = Seal()
-    finder = LastFinder((), seal, __file__)
+    finder = LastFinder((), seal, namespace.__file__)
     sys.meta_path.append(finder)
     try:
-        yield
+        with answering_for(Device(target, seal)):
+            yield
     finally:
         sys.meta_path.remove(finder)
         seal.closed = True
-
-
-class _NoDevice:
-    """Stands where Triton expects a driver: it knows the target, and has no device."""
-
-    def __init__(self, target: Any) -> None:
-        self._target, self._seal = target, Seal()
-
-    def get_current_target(self) -> Any:
-        return self._target
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return Standin(f"triton.runtime.driver.active.{name}", self._seal)
-
-
-@contextlib.contextmanager
-def without_device(target: Any) -> Iterator[None]:
-    """Answers for Triton's driver; `target` is Triton's own name for what is compiled for."""
-    before, driver._active = driver._active, _NoDevice(target)
-    try:
-        yield
-    finally:
-        driver._active = before
+        for name in [each for each, module in sys.modules.items() if is_standin(module)]:
+            del sys.modules[name]

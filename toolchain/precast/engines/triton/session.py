@@ -90,7 +90,7 @@ class PassSession:
         self._stages = {name: _takes_modules(function) for name, function in recorded.items()}
         hooks = [each for each in passes if each.use.kind == "hook"]
         self._hooks: tuple[RunningHook, ...] = start_hooks(
-            hooks, rebuilt, self._stages, options, language, facts.project
+            hooks, rebuilt, self._stages, options, language, facts.target, facts.project
         )
 
     def pipeline(self, stage: str) -> Pipeline:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from triton import knobs
+from precast.engines.triton.v3_9 import knob_groups
 
-_GROUPS: tuple[Any, ...] = tuple(each for each in vars(knobs).values() if isinstance(each, knobs.base_knobs))
+Knobs = dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Surroundings:
     environment: dict[str, str]
     folder: str
     recursion_limit: int
-    knobs: tuple[dict[str, Any], ...]
+    knobs: Knobs
 
     def restore(self) -> None:
         """Makes them so again."""
@@ -36,15 +36,24 @@ class Surroundings:
                 os.environ[name] = value
         os.chdir(self.folder)
         sys.setrecursionlimit(self.recursion_limit)
-        for group, values in zip(_GROUPS, self.knobs, strict=True):
-            group.__dict__.clear()
-            group.__dict__.update(values)
+        set_knobs(self.knobs)
+
+
+def read_knobs() -> Knobs:
+    """Triton's settings now, by group and name."""
+    return {name: dict(vars(group)) for name, group in knob_groups()}
+
+
+def set_knobs(values: Knobs) -> None:
+    """Makes Triton's settings what they were when `values` was read."""
+    for name, group in knob_groups():
+        vars(group).clear()
+        vars(group).update(values[name])
 
 
 def look_around() -> Surroundings:
     """The surroundings now."""
-    values = tuple(dict(group.__dict__) for group in _GROUPS)
-    return Surroundings(dict(os.environ), os.getcwd(), sys.getrecursionlimit(), values)
+    return Surroundings(dict(os.environ), os.getcwd(), sys.getrecursionlimit(), read_knobs())
 
 
 @contextlib.contextmanager

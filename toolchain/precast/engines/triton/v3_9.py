@@ -82,17 +82,17 @@ def option_names(backend: Any) -> tuple[str, ...]:
 def answering_for(device: Any) -> Iterator[None]:
     """Code that asks for Triton's active driver in the block hears `device`, on every machine."""
     before, driver._active = driver._active, device
-    knobs_before = {name: dict(vars(each)) for name, each in _knobs()}
+    knobs_before = {name: dict(vars(each)) for name, each in knob_groups()}
     try:
         yield
     finally:
         driver._active = before
-        for name, each in _knobs():
+        for name, each in knob_groups():
             vars(each).clear()
             vars(each).update(knobs_before[name])
 
 
-def _knobs() -> list[tuple[str, Any]]:
+def knob_groups() -> list[tuple[str, Any]]:
     """Triton's groups of settings, which code can set as it likes."""
     return [(name, each) for name, each in vars(knobs).items() if isinstance(each, knobs.base_knobs)]
 
