@@ -66,6 +66,14 @@ static inline float as_float(uint64_t slot) {
         return 0;                                                                   \
     }
 
+/* Writes the unit's number. arguments: out. */
+#define NUMBER(symbol, number)                                                      \
+    UNIT(symbol) {                                                                  \
+        (void)grid, (void)begin, (void)end, (void)scratch;                          \
+        *(int64_t *)arguments[0] = number;                                          \
+        return 0;                                                                   \
+    }
+
 #define NOTHING(symbol)                                                             \
     UNIT(symbol) {                                                                  \
         (void)arguments, (void)grid, (void)begin, (void)end, (void)scratch;         \

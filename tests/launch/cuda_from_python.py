@@ -83,7 +83,8 @@ def check_named_axes_and_hints() -> None:
             assert grid == (2 if call is small.steady else 7)
             assert DRIVER.fake_last_launch().contents.parameter_count == (4 if m == 1 else 5)
     assert len(set(symbols.values())) == 10  # m = 1 has one unit for any n
-    assert refused(lambda: small.steady(x, 32, 48)).startswith("several units of `steady` fit")
+    small.steady(x, 32, 48)
+    assert launched()[0] == symbols[64, 32, 48]  # the spec's first block
     assert refused(lambda: small.steady(tensor("float64"), 32, 48, BLOCK=64)) == (
         "argument `x` of `steady` is fp64, steady:BLOCK=64,n%16,m%16@cuda:90 takes fp32"
     )

@@ -330,15 +330,37 @@ static void sizes_of_parameters(void) {
         for (int j = 0; j < 13; j++)
             CHECK(parameter(j) == expected[j]);
     }
-    OK(small_typed(k, stream, (small_typed_axes){.dtype = PRECAST_FP16}, out, x, 100));
+    OK(small_typed(k, stream, (small_typed_axes){.dtype = PRECAST_FP16, .BLOCK = PRECAST_ANY}, out, x, 100));
     char half[256];
     strcpy(half, fake_last_launch()->symbol);
     OK(small_typed(k, stream, (small_typed_axes){.dtype = PRECAST_FP16, .BLOCK = 64}, out, x, 200));
     CHECK(!strcmp(half, fake_last_launch()->symbol) && fake_last_launch()->grid[0] == 4);
-    OK(small_typed(k, stream, (small_typed_axes){.dtype = PRECAST_FP32}, out, x, 200));
+    OK(small_typed(k, stream, (small_typed_axes){.dtype = PRECAST_FP32, .BLOCK = PRECAST_ANY}, out, x, 200));
     CHECK(strcmp(half, fake_last_launch()->symbol));
-    FAILS(small_typed(k, stream, (small_typed_axes){0}, out, x, 200), PRECAST_NO_UNIT,
+    FAILS(small_typed(k, stream, (small_typed_axes){.BLOCK = PRECAST_ANY}, out, x, 200), PRECAST_NO_UNIT,
           "several units of `typed` fit on cuda:90; say which: dtype is one of fp16, fp32");
+}
+
+/* Launch after launch, each by its own pointer and axes. */
+static void absent_or_not(void) {
+    const small_biased_axes any = {0}, fp32 = {.W = SMALL_BIASED_W__FP32};
+    const small_sole_axes said = {1, true, 0.5}, left = {PRECAST_ANY, PRECAST_ANY, PRECAST_ANY};
+    int64_t unit;
+    with_devices(1, 90, 0);
+    for (int i = 0; i < 3; i++) {
+        OK(small_biased(k, stream, any, &unit, NULL, 1));
+        CHECK(fake_last_launch()->parameter_count == 4);
+        OK(small_biased(k, stream, fp32, &unit, x, 1));
+        CHECK(fake_last_launch()->parameter_count == 5);
+        OK(small_biased(k, stream, fp32, &unit, x + 1, 1));
+        FAILS(small_biased(k, stream, fp32, &unit, NULL, 1), PRECAST_BAD_ARGUMENT,
+              "argument `w` of `biased` is a null pointer, biased:W=*fp32@cuda:90 takes a tensor");
+        OK(small_sole(k, stream, i % 2 ? said : left, &unit, 1));
+        FAILS(small_sole(k, stream, (small_sole_axes){1, false, 0.5}, &unit, 1), PRECAST_NO_UNIT,
+              "`sole` has no variant with EVEN=false; there are true");
+        FAILS(small_sole(k, stream, (small_sole_axes){0}, &unit, 1), PRECAST_NO_UNIT,
+              "`sole` has no variant with CAUSAL=0; there are 1");
+    }
 }
 
 static void *steady_on_second_device(void *argument) {
@@ -395,6 +417,7 @@ int main(int argc, char **argv) {
         {"one_after_another", one_after_another},
         {"one_after_another_on_all_threads", one_after_another_on_all_threads},
         {"sizes_of_parameters", sizes_of_parameters}, {"nothing_is_taken_for_granted", nothing_is_taken_for_granted},
+        {"absent_or_not", absent_or_not},
         {NULL, NULL},
     };
     return run_scenario(all, argc, argv);

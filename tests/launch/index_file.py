@@ -13,7 +13,7 @@ FIELDS = {
     "kernels": "name source arguments arguments_count slots slots_count axes axes_count units units_count rules "
     "rules_count",
     "arguments": "name first_slot slots reserved",
-    "slots": "name type constant rank dtype_axis argument reserved",
+    "slots": "name type constant rank dtype_axis argument flags",
     "axes": "name kind values values_count",
     "axis_values": "payload text reserved",
     "files": "path reserved size digest",
@@ -21,7 +21,7 @@ FIELDS = {
     "units": "text symbol kernel image backend arch_kind flags arch axes slot_types parameters parameters_count hints "
     "hints_count promises promises_count buffers buffers_count grid_x grid_y grid_z steps_x steps_y steps_z warps ctas "
     "warp_size shared_bytes tensor_memory_bytes thread_scratch_bytes global_scratch_bytes global_scratch_align "
-    "profile_scratch_bytes profile_scratch_align registers spill_bytes code_bytes description",
+    "profile_scratch_bytes profile_scratch_align registers spill_bytes code_bytes description order",
     "parameters": "kind type slot extra",
     "hints": "slot kind divisor",
     "descriptors": "tma rank element_type element_bytes swizzle fp4 reserved reserved_too block_0 block_1 block_2 "

@@ -162,7 +162,7 @@ def steady_units() -> Iterator[TestUnit]:
     for target in ("cuda:86", "cuda:90"):
         for block in (64, 128):
             n, m, one = Hint("n", 16), Hint("m", 16), Hint("m", 1)
-            for hints in ((), (n,), (m,), (n, m), (one,)):
+            for hints in ((one,), (n, m), (n,), (m,), ()):
                 arguments = [
                     Argument("x", "*fp32", divisibility=16),
                     Argument("n", "i32", divisibility=16 if n in hints else 0),
@@ -189,7 +189,10 @@ def typed_units() -> Iterator[TestUnit]:
 
 
 def all_units() -> list[TestUnit]:
-    units = [*scale_units(), *other_cpu_units(), *feature_units(), *steady_units(), *mixed_units(), *typed_units()]
+    from choice_units import choice_units  # which is made with what stands here
+
+    units = [*scale_units(), *other_cpu_units(), *feature_units(), *steady_units(), *mixed_units(), *typed_units(),
+             *choice_units()]  # fmt: skip
     return [each if each.body else replace(each, body=fake_image(each)) for each in units]
 
 
@@ -208,6 +211,9 @@ def fake_image(each: TestUnit) -> str:
 SELECTION = (
     SelectionRule("nothing", (Condition("n * 2", ">", 100), Condition("n", "!=", 77)), (("MODE", "fast"), ("SIZE", 2))),
     SelectionRule("nothing", (Condition("n", "<=", 50),), (("MODE", "slow"), ("SIZE", 1))),
+    SelectionRule("ordered", (Condition("n", "==", 63),), (("BLOCK", 32),)),  # whose unit does not take 63
+    SelectionRule("ordered", (Condition("n", "==", 64),), (("BLOCK", 32),)),
+    SelectionRule("ordered", (Condition("n", "<=", 63),), (("BLOCK", 64),)),
 )
 
 

@@ -12,6 +12,7 @@ from launch_release import all_units
 
 from precast.launch import _launch
 from precast.launch.formats import TYPE_CODES, describe_interface, interface_digest
+from precast.launch.formats.records import SLOT_VARIED
 
 WRONG = "index.bin has a record that points outside its table"
 OTHER = "index.bin has other kernels than its interface digest says"
@@ -58,6 +59,19 @@ def with_parameter(kernel: str, which: int, /, **changes: int | str) -> Callable
                     index.set("parameters", place, **{key: slots if v == "slots" else v for key, v in changes.items()})
                     return
         raise LookupError(kernel)
+
+    return change
+
+
+def with_slot(name: str, has: int = 0, **changes: int) -> Callable[[IndexFile], None]:
+    """Of the first slot of this name that has these flags."""
+
+    def change(index: IndexFile) -> None:
+        for number in range(index.count("slots")):
+            slot = index.get("slots", number)
+            if index.text(slot["name"]) == name and slot["flags"] & has == has:
+                return index.set("slots", number, **changes)
+        raise LookupError(name)
 
     return change
 
@@ -216,11 +230,15 @@ CASES = {
     "a number taken for a tensor": number_taken_for_a_tensor,
     "a tensor of another rank": tensor_of_another_rank,
     "a hint on the slot beyond": with_hint("hints", slot="slots"),
-    "a hint of no kind": with_hint("hints", kind=3),
+    "a hint of no kind": with_hint("hints", kind=5),
     "a hint that is a promise": with_hint("hints", kind=2),
     "a hint by zero": with_hint("hints", kind=0, divisor=0),
     "a promise on the slot beyond": with_hint("promises", slot="slots"),
     "a promise that is a hint": with_hint("promises", kind=1),
+    "a promise to be absent": with_hint("promises", kind=3),
+    "a slot of flags beyond": with_slot("x", flags=4),
+    "an absent argument that no slot tells of": with_slot("w", flags=0),
+    "a number of another type that no slot tells of": with_slot("n", SLOT_VARIED, flags=0),
     "a grid from the slot beyond": grid_reads_slot_beyond,
     "a grid of too many steps": set_unit("scale", steps_x=257),
     "a grid of no steps": set_unit("scale", steps_x=0),

@@ -13,6 +13,7 @@ from launch_release import HERE, build_fakes, build_release, run
 # The driver that a program is linked with, which the library finds loaded.
 LINKED = {
     "cpu": "",
+    "choice": "",
     "cuda": "cuda/libcuda.so.1",
     "cuda_failures": "cuda/libcuda.so.1",
     "hip": "hip/libamdhip64.so",

@@ -100,7 +100,7 @@ def test_an_error_of_a_callback_is_its_own_launch_s(small):
     def launch_well() -> None:
         try:
             while not stop.is_set():
-                small.tally(None, 2)
+                small.tally(0, 2)
         except Exception as error:
             failures.append(error)
 
@@ -113,7 +113,7 @@ def test_an_error_of_a_callback_is_its_own_launch_s(small):
         other.start()
         for _ in range(300):
             with pytest.raises(KeyError):
-                small.tally(None, 2)
+                small.tally(0, 2)
     finally:
         stop.set()
         other.join()

@@ -184,9 +184,10 @@ def _slot_function(type_text: str) -> str:
 
 
 def _field(axis: AxisInterface) -> FieldContext:
-    c_type = {"dtype": "precast_type", "bool": "bool", "float": "double", "word": "int"}.get(axis.kind, "int64_t")
+    c_type = {"dtype": "precast_type", "float": "double", "word": "int"}.get(axis.kind, "int64_t")
     name = identifier_of(axis.name)
-    payload = f"precast_axis_float(axes.{name})" if axis.kind == "float" else f"(int64_t)axes.{name}"
+    function = {"dtype": "number", "word": "number"}.get(axis.kind, axis.kind)
+    payload = f"precast_axis_{function}(axes.{name})"
     values = ", ".join(format_constant(value) for value in axis.values)
     return FieldContext(f"{c_type} {name}", payload, re.sub(r"\*/", "* /", values))
 

@@ -61,7 +61,11 @@ def compose_release(parts: ReleaseParts) -> tuple[dict[str, Content], Manifest]:
     contents[INDEX] = write_index(
         ReleaseIndex(
             parts.interface,
-            tuple(IndexedUnit(unit, result.facts, places[str(unit)]) for unit, result in built),
+            tuple(
+                IndexedUnit(unit, result.facts, places[str(unit)])
+                for images in parts.images
+                for unit, result in images.units
+            ),
             tuple(_release_file(images) for images in parts.images),
         )
     )

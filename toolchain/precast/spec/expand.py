@@ -151,10 +151,11 @@ class _Expansion:
         promise = next(argument for argument in self.spec.arguments if argument.name == name)
         divisor = hints[name].divisor if name in hints else 0
         range32 = promise.range32 and self.target.kind is Backend.HIP
-        if divisor == 1:
-            return Argument(name, str(types[name]), True, 1)
         # An alignment of 1 promises nothing, and Triton's attribute is left out for it.
-        divisibility = max(promise.align if promise.align > 1 else 0, divisor)
+        align = promise.align if promise.align > 1 else 0
+        if divisor == 1:
+            return Argument(name, str(types[name]), True, 1, align)
+        divisibility = max(align, divisor)
         return Argument(name, str(types[name]), False, None, divisibility, range32)
 
     def _constant(self, name: str) -> Constant:

@@ -27,7 +27,9 @@ static PyObject *number_of_truth(const precast_slot_record *slot, PyObject *valu
     return is_truth ? PyLong_FromLong(PyObject_IsTrue(value)) : NULL;
 }
 
-static int fill_integer(kernel_object *kernel, const precast_slot_record *slot, PyObject *value, uint64_t *out) {
+/* `given`: what the value's own type says of the number, where units differ in it. */
+static int fill_integer(kernel_object *kernel, const precast_slot_record *slot, PyObject *value, uint64_t *out,
+                        uint8_t *given) {
     PyObject *number = PyNumber_Index(value);
     int overflow = 0;
     if (!number && !(number = number_of_truth(slot, value)))
@@ -36,8 +38,10 @@ static int fill_integer(kernel_object *kernel, const precast_slot_record *slot, 
     uint64_t bits = overflow > 0 ? PyLong_AsUnsignedLongLong(number) : (uint64_t)integer;
     Py_DECREF(number);
     unsigned from = overflow > 0 ? PRECAST_U64 : PRECAST_I64;
-    if (overflow < 0 || PyErr_Occurred() || !precast_integer_fits(bits, from, slot->type))
+    int varied = slot->flags & PRECAST_VARIED;
+    if (overflow < 0 || PyErr_Occurred() || (!varied && !precast_integer_fits(bits, from, slot->type)))
         return does_not_fit(kernel, slot, value);
+    *given = varied && overflow > 0 ? PRECAST_U64 : varied && PyBool_Check(value) ? PRECAST_I1 : 0;
     *out = bits;
     return 0;
 }
@@ -65,9 +69,9 @@ int note_device(kernel_object *kernel, const tensor_view *view, PyObject *name, 
 static int fill_pointer(kernel_object *kernel, const precast_slot_record *slot, uint32_t place, PyObject *value,
                         PyObject *name, call_values *values) {
     tensor_view view;
-    if (read_tensor(kernel->owner->state, value, 0, kernel->wants_sizes, &view)) {
+    if (read_tensor(kernel->owner->state, value, kernel->wants_sizes ? SHAPE_OF_USE : SHAPE_UNUSED, &view)) {
         if (view.from.kind != READ_UNKNOWN)
-            return -1; /* the framework's own words */
+            return cannot_be_read(kernel, slot, value);
         return PyErr_ExceptionMatches(PyExc_OverflowError) ? does_not_fit(kernel, slot, value)
                                                            : wrong_type(kernel, slot, value);
     }
@@ -85,13 +89,18 @@ static int fill_slot(kernel_object *kernel, uint32_t place, PyObject *value, PyO
     const precast_slot_record *slot = &index->slots[index->kernels[kernel->number].slots.first + place];
     values->types[place] = 0;
     values->sizes[place] = 0;
+    if (value == Py_None && (slot->type & PRECAST_POINTER || slot->flags & PRECAST_OPTIONAL)) {
+        values->slots[place] = 0;
+        values->types[place] = PRECAST_NOTHING;
+        return 0;
+    }
     if (slot->type & PRECAST_POINTER)
         return fill_pointer(kernel, slot, place, value, name, values);
     if (slot->type & PRECAST_DESCRIPTOR)
         return fill_descriptor(kernel, slot, place, value, name, values);
     if (precast_is_float(slot->type))
         return fill_float(kernel, slot, value, &values->slots[place]);
-    return fill_integer(kernel, slot, value, &values->slots[place]);
+    return fill_integer(kernel, slot, value, &values->slots[place], &values->types[place]);
 }
 
 /* The leaves of a tuple one after another. */

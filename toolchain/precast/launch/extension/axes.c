@@ -52,9 +52,11 @@ int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_valu
 static uint8_t find_type(const kernel_object *kernel, uint32_t number, const call_values *values) {
     const precast_index *index = precast_index_of(kernel->owner->release);
     precast_span slots = index->kernels[kernel->number].slots;
-    for (uint32_t i = 0; i < slots.count; i++)
-        if (index->slots[slots.first + i].dtype_axis == number && values->types[i])
-            return values->types[i] & PRECAST_ELEMENT;
+    for (uint32_t i = 0; i < slots.count; i++) {
+        uint8_t type = values->types[i] & PRECAST_ELEMENT;
+        if (index->slots[slots.first + i].dtype_axis == number && type && type != PRECAST_NOTHING)
+            return type;
+    }
     return 0;
 }
 

@@ -46,7 +46,7 @@ static void *allocate(void *context, size_t bytes, size_t alignment, precast_str
     PyGILState_STATE held = PyGILState_Ensure();
     tensor_view view = {.address = NULL};
     PyObject *block = call_allocator(owner, bytes, alignment, stream, device), *key = NULL;
-    if (block && !read_tensor(owner->state, block, 0, 0, &view))
+    if (block && !read_tensor(owner->state, block, SHAPE_UNUSED, &view))
         key = PyLong_FromVoidPtr(view.address);
     if (!key || PyDict_SetItem(owner->blocks, key, block)) {
         view.address = NULL;

@@ -53,11 +53,12 @@ static int read_described(kernel_object *kernel, const precast_slot_record *slot
                           precast_tensor *tensor, tensor_view *view) {
     module_state *state = kernel->owner->state;
     PyObject *base = PyObject_GetAttr(value, state->names[NAME_BASE]);
-    int failed = !base || read_tensor(state, base, 0, 0, view);
+    int failed = !base || read_tensor(state, base, SHAPE_UNUSED, view);
     if (!failed && !view->type && view->from.kind != READ_UNKNOWN && view->from.kind != READ_POINTER)
         failed = wrong_elements(kernel, slot, base);
     else if (failed)
-        failed = wrong_type(kernel, slot, value);
+        failed = base && view->from.kind != READ_UNKNOWN ? cannot_be_read(kernel, slot, base)
+                                                         : wrong_type(kernel, slot, value);
     Py_XDECREF(base);
     if (failed)
         return -1;
@@ -74,8 +75,8 @@ static int read_described(kernel_object *kernel, const precast_slot_record *slot
 
 static int read_itself(kernel_object *kernel, const precast_slot_record *slot, PyObject *value, PyObject *name,
                        precast_tensor *tensor, tensor_view *view) {
-    if (read_tensor(kernel->owner->state, value, 1, 0, view) || view->from.kind == READ_UNKNOWN)
-        return wrong_type(kernel, slot, value);
+    if (read_tensor(kernel->owner->state, value, SHAPE_NEEDED, view) || view->from.kind == READ_UNKNOWN)
+        return view->from.kind != READ_UNKNOWN ? cannot_be_read(kernel, slot, value) : wrong_type(kernel, slot, value);
     if (!view->type)
         return wrong_elements(kernel, slot, value);
     if (view->rank < 0 || view->rank > MOST_DIMENSIONS)

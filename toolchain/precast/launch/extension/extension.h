@@ -51,7 +51,7 @@ enum { MOST_READERS = 32, MOST_DTYPES = 48, NAMES = 24 };
 
 /* Attribute names, made once. */
 enum name {
-    NAME_DATA_PTR, NAME_DTYPE, NAME_GET_DEVICE, NAME_NBYTES, NAME_DLPACK, NAME_DLPACK_DEVICE, NAME_ARRAY_INTERFACE,
+    NAME_DATA_PTR, NAME_DTYPE, NAME_GET_DEVICE, NAME_DLPACK, NAME_DLPACK_DEVICE, NAME_ARRAY_INTERFACE,
     NAME_CUDA_INTERFACE, NAME_EXCHANGE, NAME_SHAPE, NAME_STRIDE, NAME_BASE, NAME_STRIDES, NAME_PADDING, NAME_STREAM,
     NAME_CUDA_STREAM, NAME_PTR, NAME_STREAM_PROTOCOL, NAME_DATA, NAME_TYPESTR, NAME_NAME, NAME_ROUND,
     NAME_INDEX, NAME_SET_ITEM, NAME_COUNT
@@ -129,7 +129,7 @@ typedef struct tensor_view {
     int device;
     int dl_device_type; /* DLPack's number for the device, where it was read that way */
     int read_only;  /* as far as is said */
-    uint64_t bytes; /* 0: unknown */
+    uint64_t bytes; /* that it reaches; 0: unknown */
     int rank;       /* -1: unknown */
     int64_t shape[8], strides[8];
     reader from; /* of kind READ_UNKNOWN: an address, or nothing that can be read */
@@ -145,9 +145,11 @@ typedef struct tensor_origin {
 } tensor_origin;
 
 /* readers.c */
+/* Of a tensor whose framework is asked for its shape apart; what is of use and not said is left unknown. */
+typedef enum shape_use { SHAPE_UNUSED, SHAPE_OF_USE, SHAPE_NEEDED } shape_use;
 const reader *known_reader(const module_state *state, PyObject *object);
 int backend_of(int dl_device_type); /* -1: none that kernels run on */
-int read_tensor(module_state *state, PyObject *object, int with_shape, int with_bytes, tensor_view *view);
+int read_tensor(module_state *state, PyObject *object, shape_use use, tensor_view *view);
 uint8_t known_dtype(module_state *state, PyObject *dtype);
 int comes_from(PyObject *type, const char *package);
 
@@ -191,6 +193,7 @@ int fill_descriptor(kernel_object *kernel, const precast_slot_record *slot, uint
 /* refusals.c: each gives -1 with the error set, in place of one that may be set. */
 int wrong_type(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value);
 int wrong_elements(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value);
+int cannot_be_read(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value);
 int does_not_fit(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value);
 int wrong_count(const kernel_object *kernel, Py_ssize_t count);
 int lacks_arguments(const kernel_object *kernel, PyObject *const *arguments);

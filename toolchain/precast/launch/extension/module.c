@@ -5,7 +5,7 @@
 #include "extension.h"
 
 static const char *const name_texts[NAME_COUNT] = {
-    [NAME_DATA_PTR] = "data_ptr", [NAME_DTYPE] = "dtype", [NAME_GET_DEVICE] = "get_device", [NAME_NBYTES] = "nbytes",
+    [NAME_DATA_PTR] = "data_ptr", [NAME_DTYPE] = "dtype", [NAME_GET_DEVICE] = "get_device",
     [NAME_DLPACK] = "__dlpack__", [NAME_DLPACK_DEVICE] = "__dlpack_device__",
     [NAME_ARRAY_INTERFACE] = "__array_interface__", [NAME_CUDA_INTERFACE] = "__cuda_array_interface__",
     [NAME_EXCHANGE] = "__dlpack_c_exchange_api__", [NAME_SHAPE] = "shape", [NAME_STRIDE] = "stride",

@@ -66,6 +66,8 @@ static int fill_pointer(const kernel_object *kernel, uint32_t number, PyObject *
         PyErr_Clear(); /* the general way meets the same error */
         return 0;
     }
+    if (!tensor.data)
+        return 0;
     values->slots[place] = precast_slot_pointer((char *)tensor.data + tensor.byte_offset);
     values->types[place] = type_of_dlpack(tensor.type);
     return values->types[place] && is_here(from, &tensor, kernel->arguments[number].name, &values->origin);

@@ -27,9 +27,41 @@ static int set_device(tensor_view *view, dl_device device) {
     return 0;
 }
 
+/* What a tensor reaches, in bytes: from its lowest element to the end of its highest, whatever its strides. At most
+ * UINT64_MAX; an empty one reaches one element. Strides are in elements; NULL is a dense tensor. */
+static uint64_t find_extent(int rank, const int64_t *shape, const int64_t *strides, uint64_t element) {
+    uint64_t last = 0, bytes;
+    int64_t dense = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        int64_t stride = strides ? strides[i] : dense, reach;
+        if (shape[i] < 1)
+            return element;
+        if (__builtin_mul_overflow(shape[i] - 1, stride, &reach) || reach == INT64_MIN ||
+            __builtin_add_overflow(last, (uint64_t)(reach < 0 ? -reach : reach), &last) ||
+            (!strides && __builtin_mul_overflow(dense, shape[i], &dense)))
+            return UINT64_MAX;
+    }
+    return __builtin_add_overflow(last, UINT64_C(1), &last) || __builtin_mul_overflow(last, element, &bytes)
+               ? UINT64_MAX : bytes;
+}
+
+static int is_empty(int rank, const int64_t *shape) {
+    for (int i = 0; i < rank; i++)
+        if (!shape[i])
+            return 1;
+    return 0;
+}
+
+/* What a tracer or a shape without memory gives for an address; an empty tensor may have none. */
+static int check_memory(const tensor_view *view, int rank, const int64_t *shape) {
+    if (view->address || is_empty(rank, shape))
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "it has elements and no memory");
+    return -1;
+}
+
 static int from_dl_tensor(const dl_tensor *tensor, tensor_view *view) {
-    uint64_t last = 0;
-    view->address = (char *)tensor->data + tensor->byte_offset;
+    view->address = tensor->data ? (char *)tensor->data + tensor->byte_offset : NULL;
     view->type = type_of_dlpack(tensor->type);
     view->rank = tensor->rank > 8 ? -1 : tensor->rank;
     int64_t dense = 1;
@@ -37,15 +69,15 @@ static int from_dl_tensor(const dl_tensor *tensor, tensor_view *view) {
         view->shape[i] = tensor->shape[i];
         view->strides[i] = tensor->strides ? tensor->strides[i] : dense;
         dense *= tensor->shape[i];
-        last += tensor->shape[i] > 0 ? (uint64_t)(tensor->shape[i] - 1) * (uint64_t)view->strides[i] : 0;
     }
-    view->bytes = (last + 1) * ((uint64_t)tensor->type.bits * tensor->type.lanes + 7) / 8;
-    return set_device(view, tensor->device);
+    uint64_t element = ((uint64_t)tensor->type.bits * tensor->type.lanes + 7) / 8;
+    view->bytes = find_extent(tensor->rank, tensor->shape, tensor->strides, element);
+    return set_device(view, tensor->device) || check_memory(view, tensor->rank, tensor->shape);
 }
 
 static int read_exchange(const reader *from, PyObject *object, tensor_view *view) {
     dl_tensor tensor;
-    return from->exchange->read(object, &tensor) ? -1 : from_dl_tensor(&tensor, view);
+    return from->exchange->read(object, &tensor) || from_dl_tensor(&tensor, view) ? -1 : 0;
 }
 
 /* DLPack's two capsules; the versioned one has version, context, deleter and flags before the tensor. */
@@ -70,6 +102,12 @@ static int read_dlpack(module_state *state, PyObject *object, tensor_view *view)
 static int read_integer(PyObject *object, uint64_t *value) {
     *value = object ? PyLong_AsUnsignedLongLongMask(object) : 0;
     return object && !PyErr_Occurred() ? 0 : -1;
+}
+
+/* Bytes of each element type. */
+static uint64_t size_of(uint8_t type) {
+    static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 2, 2, 4, 8, 1, 1, 1, 1, 1};
+    return sizes[type];
 }
 
 static int call_for_integer(PyObject *object, PyObject *name, int64_t *value) {
@@ -129,8 +167,8 @@ static int read_torch_shape(module_state *state, PyObject *object, tensor_view *
     return rank == view->rank && rank >= 0 ? 0 : -1;
 }
 
-/* torch and whatever looks like it: data_ptr(), dtype, get_device(). */
-static int read_torch(module_state *state, PyObject *object, int with_shape, int with_bytes, tensor_view *view) {
+/* torch and whatever looks like it: data_ptr(), dtype, get_device(); its shape only where that is of use. */
+static int read_torch(module_state *state, PyObject *object, shape_use use, tensor_view *view) {
     int64_t address, device;
     if (call_for_integer(object, state->names[NAME_DATA_PTR], &address) ||
         call_for_integer(object, state->names[NAME_GET_DEVICE], &device))
@@ -143,14 +181,16 @@ static int read_torch(module_state *state, PyObject *object, int with_shape, int
     view->backend = device < 0 ? PRECAST_HOST : torch_is_hip(state) ? PRECAST_HIP : PRECAST_CUDA;
     view->device = device < 0 ? 0 : (int)device;
     Py_DECREF(dtype);
-    if (with_bytes) {
-        PyObject *bytes = PyObject_GetAttr(object, state->names[NAME_NBYTES]);
-        int failed = read_integer(bytes, &view->bytes);
-        Py_XDECREF(bytes);
-        if (failed)
+    if (use == SHAPE_UNUSED && address)
+        return 0;
+    if (read_torch_shape(state, object, view)) {
+        if (use == SHAPE_NEEDED || !PyErr_ExceptionMatches(PyExc_AttributeError))
             return -1;
+        PyErr_Clear(); /* one that does not say its shape */
+        return 0;
     }
-    return with_shape ? read_torch_shape(state, object, view) : 0;
+    view->bytes = find_extent(view->rank, view->shape, view->strides, size_of(view->type));
+    return check_memory(view, view->rank, view->shape);
 }
 
 static int read_interface_type(module_state *state, PyObject *interface, PyObject *object, tensor_view *view) {
@@ -188,18 +228,16 @@ static int read_interface(module_state *state, PyObject *object, enum name which
     PyObject *strides = failed ? NULL : PyObject_GetItem(interface, state->names[NAME_STRIDES]);
     if (!strides && !failed)
         PyErr_Clear();
-    static const uint8_t sizes[] = {1, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 2, 2, 4, 8, 1, 1, 1, 1, 1};
-    int64_t size = sizes[view->type], dense = 1;
-    uint64_t last = 0;
+    int64_t size = (int64_t)size_of(view->type), dense = 1;
     if (!failed && strides && strides != Py_None)
         failed = read_integers(strides, view->strides) != view->rank;
     for (int i = view->rank - 1; !failed && i >= 0; i--) {
         view->strides[i] = strides && strides != Py_None ? view->strides[i] / size : dense;
         dense *= view->shape[i];
-        last += view->shape[i] > 0 ? (uint64_t)((view->shape[i] - 1) * view->strides[i]) : 0;
     }
     view->address = (void *)(uintptr_t)place;
-    view->bytes = (last + 1) * (uint64_t)size;
+    view->bytes = failed ? 0 : find_extent(view->rank, view->shape, view->strides, (uint64_t)size);
+    failed = failed || check_memory(view, view->rank, view->shape);
     view->backend = which == NAME_ARRAY_INTERFACE ? PRECAST_HOST : PRECAST_CUDA;
     view->device = -1; /* not said: the current one */
     view->read_only = !failed && is_second_true(data);
@@ -282,7 +320,11 @@ static int read_pointer(module_state *state, PyObject *object, tensor_view *view
     if (call_for_integer(object, state->names[NAME_DATA_PTR], &address))
         return -1;
     view->address = (void *)(intptr_t)address;
-    return 0;
+    PyObject *shape = address ? NULL : PyObject_GetAttr(object, state->names[NAME_SHAPE]);
+    int rank = shape ? read_integers(shape, view->shape) : -1;
+    Py_XDECREF(shape);
+    PyErr_Clear();
+    return rank < 0 ? 0 : check_memory(view, rank, view->shape);
 }
 
 /* None, an integer, or what stands for one. */
@@ -294,7 +336,7 @@ static int read_address(PyObject *object, tensor_view *view) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
-int read_tensor(module_state *state, PyObject *object, int with_shape, int with_bytes, tensor_view *view) {
+int read_tensor(module_state *state, PyObject *object, shape_use use, tensor_view *view) {
     memset(view, 0, offsetof(tensor_view, shape));
     view->from = (reader){0};
     view->rank = -1;
@@ -305,7 +347,7 @@ int read_tensor(module_state *state, PyObject *object, int with_shape, int with_
     case READ_EXCHANGE:
         return read_exchange(&view->from, object, view);
     case READ_TORCH:
-        return read_torch(state, object, with_shape, with_bytes, view);
+        return read_torch(state, object, use, view);
     case READ_ARRAY_INTERFACE:
         return read_interface(state, object, NAME_ARRAY_INTERFACE, view);
     case READ_CUDA_INTERFACE:

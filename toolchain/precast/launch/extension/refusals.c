@@ -34,6 +34,31 @@ int wrong_elements(const kernel_object *kernel, const precast_slot_record *slot,
     return -1;
 }
 
+/* A tensor of a framework that gives no memory, as one that is traced: in the framework's words where it has some, of
+ * which the first line is kept. Interrupts and the like are no refusals. */
+int cannot_be_read(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value) {
+    PyObject *kind, *cause, *trace, *line = NULL;
+    if (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))
+        return -1;
+    PyErr_Fetch(&kind, &cause, &trace);
+    PyErr_NormalizeException(&kind, &cause, &trace);
+    PyObject *text = PyObject_Str(cause ? cause : kind), *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
+    if (lines && PyList_Size(lines))
+        line = PyList_GetItem(lines, 0);
+    PyErr_Clear();
+    PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(value), "__name__");
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "argument `%s` of `%U` is a %S that cannot be launched with: %S",
+                 name_of(kernel, slot), kernel->name, type ? type : Py_None, line ? line : kind);
+    Py_XDECREF(type);
+    Py_XDECREF(lines);
+    Py_XDECREF(text);
+    Py_XDECREF(kind);
+    Py_XDECREF(cause);
+    Py_XDECREF(trace);
+    return -1;
+}
+
 int does_not_fit(const kernel_object *kernel, const precast_slot_record *slot, PyObject *value) {
     PyErr_Clear();
     if (slot->type & PRECAST_POINTER)

@@ -38,6 +38,8 @@ from precast.launch.formats.records import (
     RELATIONS,
     SECTION,
     SECTION_ALIGNMENT,
+    SLOT_OPTIONAL,
+    SLOT_VARIED,
     Tables,
 )
 from precast.launch.formats.values import (
@@ -70,12 +72,11 @@ def write_index(index: ReleaseIndex) -> bytes:
     }
     images: dict[ImagePlace, int] = {}
     for kernel in index.interface.kernels:
-        units = sorted(
-            (each for each in index.units if each.unit.kernel == kernel.name), key=lambda each: str(each.unit)
-        )
-        if tuple(str(each.unit) for each in units) != units_of(index.interface, kernel.name):
+        members = [each for each in index.units if each.unit.kernel == kernel.name]
+        units = sorted(enumerate(members), key=lambda pair: str(pair[1].unit))
+        if tuple(str(each.unit) for _, each in units) != units_of(index.interface, kernel.name):
             raise BugError(f"the index of `{kernel.name}` does not hold the units that its interface names")
-        for each in units:
+        for _, each in units:
             if each.image not in images:
                 images[each.image] = _add_image(tables, each.image, file_numbers)
         rules = [rule for rule in index.selection if rule.kernel == kernel.name]
@@ -108,7 +109,7 @@ def _add_image(tables: Tables, image: ImagePlace, files: Mapping[str, int]) -> i
 def _add_kernel(
     tables: Tables,
     kernel: KernelInterface,
-    units: Sequence[IndexedUnit],
+    units: Sequence[tuple[int, IndexedUnit]],
     images: Mapping[ImagePlace, int],
     rules: Sequence[SelectionRule],
 ) -> None:
@@ -118,7 +119,7 @@ def _add_kernel(
         values = [(axis_payload(axis, value), tables.text(word_of(value)), 0) for value in axis.values]
         axis_rows.append((tables.text(axis.name), AXIS_KINDS[axis.kind], *tables.span("axis_values", values)))
     number = len(tables.rows["kernels"])
-    unit_rows = [_unit_row(tables, number, kernel, each, images[each.image]) for each in units]
+    unit_rows = [_unit_row(tables, number, kernel, each, images[each.image], order) for order, each in units]
     tables.add(
         "kernels",
         tables.text(kernel.name),
@@ -139,14 +140,14 @@ def _argument_rows(tables: Tables, kernel: KernelInterface) -> tuple[list[Row], 
         arguments.append((tables.text(argument.name), first_slot + len(slots), len(argument.slots), 0))
         for slot in argument.slots:
             axis = dtype_axis_number(kernel, slot)
-            slots.append(
-                (tables.text(slot.name), slot_code(slot), slot.type == "const ptr", slot.rank, axis, number, 0)
-            )
+            flags = SLOT_OPTIONAL * slot.optional | SLOT_VARIED * slot.varied
+            code = slot_code(slot)
+            slots.append((tables.text(slot.name), code, slot.type == "const ptr", slot.rank, axis, number, flags))
     return arguments, slots
 
 
 def _unit_row(
-    tables: Tables, number: int, kernel: KernelInterface, each: IndexedUnit, image: int
+    tables: Tables, number: int, kernel: KernelInterface, each: IndexedUnit, image: int, order: int
 ) -> tuple[int | bytes, ...]:
     unit, facts = each.unit, each.facts
     arguments = run_time_arguments(unit)
@@ -161,11 +162,11 @@ def _unit_row(
         _axis_numbers(kernel, unit),
         tables.shared_span("slot_types", slot_types)[0],
         *tables.span("parameters", _parameter_rows(tables, each)),
-        *tables.shared_span("hints", _hint_rows(unit)),
+        *tables.shared_span("hints", _hint_rows(unit, kernel, slot_types)),
         *tables.shared_span("hints", _promise_rows(unit)),
         *tables.span("buffers", buffers),
         *(start for start, _ in grid), *(count for _, count in grid),
-        *fact_numbers(facts), tables.text(_description(each)),
+        *fact_numbers(facts), tables.text(_description(each)), order,
     )  # fmt: skip
 
 
@@ -290,9 +291,14 @@ def _extra(tables: Tables, descriptors: Mapping[str, TensorDescriptor], paramete
     )  # fmt: skip
 
 
-def _hint_rows(unit: Unit) -> list[tuple[int, int, int]]:
+def _hint_rows(unit: Unit, kernel: KernelInterface, types: Sequence[tuple[int]]) -> list[tuple[int, int, int]]:
+    """What chooses the unit: the spec's hints, and whether an argument that other units have is absent here."""
     slots = _slot_numbers(unit)
-    rows = []
+    rows = [
+        (place, HINT_KINDS["present" if code else "absent"], 0)
+        for place, (slot, (code,)) in enumerate(zip(kernel.slots, types, strict=True))
+        if slot.optional and (slot_code(slot) & (POINTER | DESCRIPTOR) or not code)
+    ]
     for hint in unit.variant.hints:
         kind = HINT_KINDS["one" if hint.divisor == 1 else "divisible"]
         rows += [(slot, kind, hint.divisor) for slot in slots[hint.argument]]
@@ -302,10 +308,10 @@ def _hint_rows(unit: Unit) -> list[tuple[int, int, int]]:
 def _promise_rows(unit: Unit) -> list[tuple[int, int, int]]:
     """What the kernel was compiled to rely on and no hint tests: alignments and 32-bit ranges."""
     slots = _slot_numbers(unit)
-    hinted = {hint.argument for hint in unit.variant.hints}
+    hinted = {hint.argument: hint.divisor for hint in unit.variant.hints}
     rows = []
     for argument in run_time_arguments(unit):
-        if argument.divisibility > 1 and argument.name not in hinted and not argument.constant:
+        if argument.divisibility > max(1, hinted.get(argument.name, 0)):
             rows += [(slot, HINT_KINDS["divisible"], argument.divisibility) for slot in slots[argument.name]]
         if argument.range32:
             rows += [(slot, HINT_KINDS["range32"], 0) for slot in slots[argument.name]]

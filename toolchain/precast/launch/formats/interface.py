@@ -212,23 +212,29 @@ def _describe_slot(
     kernel: str, name: str, types: Sequence[str], axes: Sequence[AxisInterface], units: Sequence[Unit]
 ) -> Slot:
     present = [type_text for type_text in types if type_text != ABSENT]
+    optional = len(present) < len(types)
     kinds = {_slot_kind(type_text) for type_text in present} or {"a pointer"}
     if len(kinds) != 1:
         raise PlanError(f"argument `{name}` of `{kernel}` is {' in one variant and '.join(sorted(kinds))} in another")
     kind = kinds.pop()
     if kind == "a pointer":
         constant = all(type_text.startswith("*k") for type_text in present)
-        return Slot(name, "const ptr" if constant else "ptr", _dtype_axis(types, axes, units))
+        return Slot(name, "const ptr" if constant else "ptr", _dtype_axis(types, axes, units), optional=optional)
     if kind == "a tensor descriptor":
         ranks = {type_text.partition("[")[2].partition("]")[0].count(",") + 1 for type_text in present}
         if len(ranks) != 1:
             raise PlanError(f"tensor descriptor `{name}` of `{kernel}` has another rank in another variant")
-        return Slot(name, "tensordesc", _dtype_axis(types, axes, units), ranks.pop())
-    if len(set(present)) == 1:
-        return Slot(name, present[0])
+        return Slot(name, "tensordesc", _dtype_axis(types, axes, units), ranks.pop(), optional)
+    return Slot(name, _widest(kind, present), optional=optional, varied=len(set(types)) > 1)
+
+
+def _widest(kind: str, types: Sequence[str]) -> str:
+    """The type of a number for callers: that of all units, or the widest of its kind."""
+    if len(set(types)) == 1:
+        return types[0]
     if kind == "a real number":
-        return Slot(name, "fp64")
-    return Slot(name, "u64" if all(type_text.startswith("u") for type_text in present) else "i64")
+        return "fp64"
+    return "u64" if all(text.startswith("u") for text in types) else "i64"
 
 
 def _slot_kind(type_text: str) -> str:

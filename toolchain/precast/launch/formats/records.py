@@ -19,12 +19,12 @@ RECORDS = {
     "strings": struct.Struct("<c"),
     "kernels": struct.Struct("<12I"),  # name, source, then (first, count) of arguments, slots, axes, units, rules
     "arguments": struct.Struct("<4I"),  # name, first slot, slots, reserved
-    "slots": struct.Struct("<IBBBBII"),  # name, type, constant, rank, dtype axis or 255, argument, reserved
+    "slots": struct.Struct("<IBBBBII"),  # name, type, constant, rank, dtype axis or 255, argument, flags
     "axes": struct.Struct("<4I"),  # name, kind, first value, values
     "axis_values": struct.Struct("<qII"),  # payload, text, reserved
     "files": struct.Struct("<IIQ32s"),  # path, reserved, size, digest
     "images": struct.Struct("<IIQQ32s"),  # file, reserved, offset, size, digest
-    "units": struct.Struct("<4I2BHI16sI8I6I10I2i2I"),
+    "units": struct.Struct("<4I2BHI16sI8I6I10I2i3I"),
     "slot_types": struct.Struct("<B"),
     "parameters": struct.Struct("<BBHI"),  # kind, type, slot, descriptor or buffer
     "hints": struct.Struct("<HHI"),  # slot, kind, divisor
@@ -39,7 +39,8 @@ SECTION_ALIGNMENT = 8
 
 AXIS_KINDS = {"int": 0, "bool": 1, "float": 2, "dtype": 3, "word": 4}
 PARAMETER_KINDS = {"argument": 0, "descriptor": 1, "buffer": 2, "global_scratch": 3, "profile_scratch": 4}
-HINT_KINDS = {"divisible": 0, "one": 1, "range32": 2}
+HINT_KINDS = {"divisible": 0, "one": 1, "range32": 2, "absent": 3, "present": 4}
+SLOT_OPTIONAL, SLOT_VARIED = 1, 2
 RELATIONS = {"<": 0, "<=": 1, "==": 2, "!=": 3, ">=": 4, ">": 5}
 BACKENDS = {"cuda": 1, "hip": 2, "cpu": 3}
 ARCH_FORWARD, ARCH_EXACT, ARCH_FAMILY = 0, 1, 2

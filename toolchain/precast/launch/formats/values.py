@@ -41,6 +41,8 @@ class Slot:
     type: str
     dtype_axis: str = ""
     rank: int = 0  # of a tensor descriptor
+    optional: bool = False  # some unit has no such argument
+    varied: bool = False  # a number whose type is not the same in all units
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,6 @@ class ReleaseIndex:
     """All that `index.bin` holds."""
 
     interface: ReleaseInterface
-    units: tuple[IndexedUnit, ...]
+    units: tuple[IndexedUnit, ...]  # of a kernel and target in the spec's order, which decides where nothing else does
     files: tuple[ReleaseFile, ...]  # every pack and every CPU shared object
     selection: tuple[SelectionRule, ...] = ()

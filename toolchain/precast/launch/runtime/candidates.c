@@ -25,7 +25,7 @@ int precast_runs_on(const precast_index *index, const precast_unit_record *unit,
     return backend == PRECAST_CUDA ? cuda_runs(unit, device->facts.arch) : (int)unit->arch <= device->facts.arch;
 }
 
-/* By axis values, then newest architecture, then most hints, then place: what a cell's order is. */
+/* By axis values, then newest architecture, then most hints, then the spec's order: what a cell's order is. */
 static int compare_units(const void *left, const void *right, void *context) {
     const precast_index *index = context;
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
@@ -37,7 +37,7 @@ static int compare_units(const void *left, const void *right, void *context) {
         return first->arch > second->arch ? -1 : 1;
     if (first->hints.count != second->hints.count)
         return first->hints.count > second->hints.count ? -1 : 1;
-    return a < b ? -1 : 1;
+    return first->order < second->order ? -1 : 1;
 }
 
 static void start_cell(precast_cell *cell, const precast_unit_record *unit, uint32_t place) {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "number.h"
-#include "state.h"
+#include "select.h"
 
 enum { MOST_NEAREST = 3, MOST_VALUES = 12 };
 
@@ -93,8 +93,9 @@ static void add_targets(const precast_index *index, const precast_kernel_record 
 }
 
 precast_status precast_explain_nothing(const precast_index *index, const precast_device *device,
-                                       const precast_call *call, const uint8_t key[16], const uint8_t mask[16]) {
+                                       const precast_call *call, const precast_request *wanted) {
     precast_kernel_cells cells = device->cells_of_kernel[call->kernel];
+    const uint8_t *key = wanted->key, *mask = wanted->mask;
     if (!cells.count) {
         precast_fail(PRECAST_NO_UNIT, "no unit of `%s` runs on %s; it is built for ", kernel_name(index, call),
                      device->facts.name);
@@ -109,8 +110,9 @@ precast_status precast_explain_nothing(const precast_index *index, const precast
 }
 
 precast_status precast_explain_choice(const precast_index *index, const precast_device *device,
-                                      const precast_call *call, const uint8_t key[16], const uint8_t mask[16]) {
+                                      const precast_call *call, const precast_request *wanted) {
     precast_kernel_cells cells = device->cells_of_kernel[call->kernel];
+    const uint8_t *key = wanted->key, *mask = wanted->mask;
     precast_fail(PRECAST_NO_UNIT, "several units of `%s`", kernel_name(index, call));
     add_request(index, call, key, mask);
     precast_add_to_error(" fit on %s; say which:", device->facts.name);
@@ -133,18 +135,88 @@ precast_status precast_explain_choice(const precast_index *index, const precast_
     return PRECAST_NO_UNIT;
 }
 
-precast_status precast_explain_hints(const precast_index *index, const precast_device *device,
-                                     const precast_call *call, const precast_cell *cell) {
-    const precast_kernel_record *kernel = &index->kernels[call->kernel];
-    /* The last of a cell asks the least. */
-    const precast_unit_record *unit = &index->units[device->order[cell->order.first + cell->order.count - 1]];
+static const char *slot_name(const precast_index *index, const precast_call *call, uint32_t slot) {
+    return precast_text(index, index->slots[index->kernels[call->kernel].slots.first + slot].name);
+}
+
+/* A number that the unit's type does not hold, or one that is given or not where the unit has it otherwise. */
+static precast_status explain_number(const precast_index *index, const precast_call *call, const char *text,
+                                     const precast_slot_record *slot, unsigned wanted, uint32_t place) {
+    const char *name = precast_text(index, slot->name);
+    unsigned given = call->types ? call->types[place] & PRECAST_ELEMENT : 0;
+    char value[24];
+    if (!wanted || given == PRECAST_NOTHING)
+        return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` is %s, %s takes %s", name,
+                            kernel_name(index, call), wanted ? "None" : "given", text,
+                            wanted ? precast_type_name(wanted) : "None alone");
+    precast_print_slot(call->slots[place], given == PRECAST_U64 ? given : slot->type, value, sizeof value);
+    return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` is %s, which does not fit in %s", name, value,
+                        precast_type_name(wanted));
+}
+
+static precast_status explain_type(const precast_index *index, const precast_call *call,
+                                   const precast_unit_record *unit, uint32_t place) {
+    const precast_slot_record *slot = &index->slots[index->kernels[call->kernel].slots.first + place];
+    const char *name = precast_text(index, slot->name), *owner = kernel_name(index, call);
+    const char *text = precast_text(index, unit->text);
+    unsigned wanted = index->slot_types[unit->slot_types + place];
+    unsigned given = call->types ? call->types[place] & PRECAST_ELEMENT : 0;
+    if (!(slot->type & (PRECAST_POINTER | PRECAST_DESCRIPTOR)))
+        return explain_number(index, call, text, slot, wanted, place);
+    if (!wanted)
+        return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` is given, %s takes a null pointer or None alone",
+                            name, owner, text);
+    if (given == PRECAST_NOTHING && !(slot->flags & PRECAST_OPTIONAL))
+        return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` is None, and no variant is without it; a null "
+                                                  "pointer is said as 0", name, owner);
+    if (given == PRECAST_NOTHING || (!given && !call->slots[place]))
+        return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` is %s, %s takes a tensor", name, owner,
+                            given ? "None" : "a null pointer", text);
+    if (wanted & PRECAST_ELEMENT && given && given != (wanted & PRECAST_ELEMENT))
+        return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` is %s, %s takes %s", name, owner,
+                            precast_type_name(given), text, precast_type_name(wanted & PRECAST_ELEMENT));
+    return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` is read-only, and %s writes to it", name, owner,
+                        text);
+}
+
+static precast_status explain_promise(const precast_index *index, const precast_call *call,
+                                      const precast_hint_record *promise) {
+    const precast_slot_record *slot = &index->slots[index->kernels[call->kernel].slots.first + promise->slot];
+    const char *name = precast_text(index, slot->name), *owner = kernel_name(index, call);
+    char value[24];
+    if (promise->kind == PRECAST_RANGE32)
+        return precast_fail(PRECAST_BAD_ARGUMENT,
+                            "argument `%s` of `%s` promises range32, and its buffer is longer than 2 GiB", name, owner);
+    precast_print_slot(call->slots[promise->slot], slot->type, value, sizeof value);
+    return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` promises align = %u, and %s %s", name, owner,
+                        promise->divisor, slot->type & PRECAST_POINTER ? "its address is" : "it is", value);
+}
+
+static precast_status explain_hints(const precast_index *index, const precast_call *call,
+                                    const precast_unit_record *unit) {
+    const char *before = "";
     precast_fail(PRECAST_NO_UNIT, "no variant of `%s` takes these arguments; nearest: %s, which asks for",
                  kernel_name(index, call), precast_text(index, unit->text));
-    for (uint32_t i = 0; i < unit->hints.count; i++) {
-        const precast_hint_record *hint = &index->hints[unit->hints.first + i];
-        const char *name = precast_text(index, index->slots[kernel->slots.first + hint->slot].name);
-        precast_add_to_error(hint->kind == PRECAST_ONE ? "%s %s==%u" : "%s %s%%%u", i ? "," : "", name, hint->divisor);
-        precast_add_to_error(" (it is %lld)", (long long)call->slots[hint->slot]);
+    for (uint32_t i = unit->hints.first; i < unit->hints.first + unit->hints.count; i++) {
+        const precast_hint_record *hint = &index->hints[i];
+        unsigned type = index->slots[index->kernels[call->kernel].slots.first + hint->slot].type;
+        const char *name = slot_name(index, call, hint->slot);
+        char value[24];
+        if (hint->kind == PRECAST_ABSENT || hint->kind == PRECAST_PRESENT)
+            continue;
+        precast_print_slot(call->slots[hint->slot], type, value, sizeof value);
+        precast_add_to_error(hint->kind == PRECAST_ONE ? "%s %s==%u" : "%s %s%%%u", before, name, hint->divisor);
+        precast_add_to_error(" (it is %s)", value);
+        before = ",";
     }
     return PRECAST_NO_UNIT;
+}
+
+precast_status precast_explain_fault(const precast_index *index, const precast_call *call, uint32_t number,
+                                     precast_fault fault) {
+    const precast_unit_record *unit = &index->units[number];
+    if (fault.stage == PRECAST_AT_TYPES)
+        return explain_type(index, call, unit, fault.slot);
+    return fault.stage == PRECAST_AT_PROMISES ? explain_promise(index, call, fault.promise)
+                                              : explain_hints(index, call, unit);
 }

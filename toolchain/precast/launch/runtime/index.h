@@ -13,13 +13,15 @@
 #define PRECAST_DESCRIPTOR 0x40 /* in a type: a tensor descriptor of the type in the low bits */
 #define PRECAST_ELEMENT 0x3f    /* the low bits */
 #define PRECAST_READ_ONLY 0x80  /* in a type that a call gives: the tensor must not be written to */
+#define PRECAST_NOTHING 0x3f    /* in a type that a call gives: None, which an absent argument alone takes */
 #define PRECAST_NO_AXIS 255
 
 enum { PRECAST_CUDA = 1, PRECAST_HIP = 2, PRECAST_HOST = 3 }; /* backends */
 enum { PRECAST_ARCH_FORWARD, PRECAST_ARCH_EXACT, PRECAST_ARCH_FAMILY };
 enum { PRECAST_AXIS_INT, PRECAST_AXIS_BOOL, PRECAST_AXIS_FLOAT, PRECAST_AXIS_DTYPE, PRECAST_AXIS_WORD };
 enum { PRECAST_COOPERATIVE = 1, PRECAST_PDL = 2 }; /* flags of a unit */
-enum { PRECAST_DIVISIBLE, PRECAST_ONE, PRECAST_RANGE32 }; /* kinds of hint */
+enum { PRECAST_DIVISIBLE, PRECAST_ONE, PRECAST_RANGE32, PRECAST_ABSENT, PRECAST_PRESENT }; /* kinds of hint */
+enum { PRECAST_OPTIONAL = 1, PRECAST_VARIED = 2 }; /* flags of a slot: absent in some unit; a number of several types */
 enum { PRECAST_LESS, PRECAST_AT_MOST, PRECAST_EQUAL, PRECAST_UNEQUAL, PRECAST_AT_LEAST, PRECAST_MORE };
 enum {
     PRECAST_PARAMETER_ARGUMENT, PRECAST_PARAMETER_DESCRIPTOR, PRECAST_PARAMETER_BUFFER,
@@ -56,7 +58,7 @@ typedef struct precast_argument_record { uint32_t name, first_slot, slots, reser
 typedef struct precast_slot_record {
     uint32_t name;
     uint8_t type, constant, rank, dtype_axis;
-    uint32_t argument, reserved;
+    uint32_t argument, flags;
 } precast_slot_record;
 
 typedef struct precast_axis_record { uint32_t name, kind; precast_span values; } precast_axis_record;
@@ -82,6 +84,7 @@ typedef struct precast_unit_record {
     uint32_t global_scratch_bytes, global_scratch_align, profile_scratch_bytes, profile_scratch_align;
     int32_t registers, spill_bytes;
     uint32_t code_bytes, description; /* text for the Python package */
+    uint32_t order; /* among its kernel's units, as the spec has them */
 } precast_unit_record;
 
 /* `extra`: the number of a descriptor or of a pass's buffer; of an argument, whether the kernel surely writes there. */
@@ -111,7 +114,7 @@ _Static_assert(sizeof(precast_slot_record) == 16, "slot");
 _Static_assert(sizeof(precast_axis_record) == 16, "axis");
 _Static_assert(sizeof(precast_file_record) == 48, "file");
 _Static_assert(sizeof(precast_image_record) == 56, "image");
-_Static_assert(sizeof(precast_unit_record) == 156, "unit");
+_Static_assert(sizeof(precast_unit_record) == 160, "unit");
 _Static_assert(sizeof(precast_descriptor_record) == 28, "descriptor");
 _Static_assert(sizeof(precast_condition_record) == 24, "condition");
 

@@ -46,6 +46,7 @@ static int slot_fits(const precast_index *index, const precast_kernel_record *ke
     int is_pointer = slot->type == PRECAST_POINTER, is_descriptor = slot->type == PRECAST_DESCRIPTOR;
     return precast_text_fits(index, slot->name) && slot->argument == argument && slot->constant <= is_pointer &&
            (is_pointer || is_descriptor || precast_is_scalar(slot->type)) &&
+           slot->flags <= (PRECAST_OPTIONAL | PRECAST_VARIED) &&
            (is_descriptor ? slot->rank >= 1 && slot->rank <= 5 : !slot->rank) &&
            (slot->dtype_axis == PRECAST_NO_AXIS ||
             (slot->dtype_axis < kernel->axes.count &&

@@ -6,14 +6,18 @@
 #include "number.h"
 
 enum { MOST_BUFFERS = 16, MOST_HINTS = 2 * PRECAST_MAXIMUM_SLOTS, MOST_PARAMETERS = PRECAST_MAXIMUM_SLOTS + 64 };
+enum { /* kinds, as bits */
+    HINTS = 1 << PRECAST_DIVISIBLE | 1 << PRECAST_ONE | 1 << PRECAST_ABSENT | 1 << PRECAST_PRESENT,
+    PROMISES = 1 << PRECAST_DIVISIBLE | 1 << PRECAST_RANGE32
+};
 enum { MOST_THREADS = 1024 }; /* warps of a program, threads of a warp, blocks of a cluster */
 
-static int hints_fit(const precast_index *index, precast_span hints, uint32_t slots, unsigned other) {
+static int hints_fit(const precast_index *index, precast_span hints, uint32_t slots, unsigned kinds) {
     if (!precast_span_fits(index, PRECAST_HINTS, hints) || hints.count > MOST_HINTS)
         return 0;
     for (uint32_t i = 0; i < hints.count; i++) {
         const precast_hint_record *hint = &index->hints[hints.first + i];
-        if (hint->slot >= slots || (hint->kind != PRECAST_DIVISIBLE && hint->kind != other) ||
+        if (hint->slot >= slots || hint->kind > PRECAST_PRESENT || !(kinds >> hint->kind & 1) ||
             (hint->kind == PRECAST_DIVISIBLE && !hint->divisor))
             return 0;
     }
@@ -27,14 +31,21 @@ static int is_of_kind(unsigned type, unsigned slot) {
     return precast_is_scalar(type) && precast_is_float(type) == precast_is_float(slot);
 }
 
+/* Units that lack the argument, or take a number of another type, are told of by the slot. */
+static int type_fits(unsigned type, const precast_slot_record *slot) {
+    if (!type)
+        return slot->flags & PRECAST_OPTIONAL;
+    return is_of_kind(type, slot->type) && (!precast_is_scalar(slot->type) || type == slot->type ||
+                                            slot->flags & PRECAST_VARIED);
+}
+
 /* 0 is the type of an argument that the unit does not have. */
 static int types_fit(const precast_index *index, const precast_kernel_record *kernel, uint32_t first) {
     precast_span types = {first, kernel->slots.count};
     if (!precast_span_fits(index, PRECAST_SLOT_TYPES, types))
         return 0;
     for (uint32_t i = 0; i < types.count; i++)
-        if (index->slot_types[first + i] &&
-            !is_of_kind(index->slot_types[first + i], index->slots[kernel->slots.first + i].type))
+        if (!type_fits(index->slot_types[first + i], &index->slots[kernel->slots.first + i]))
             return 0;
     return 1;
 }
@@ -155,8 +166,8 @@ static int texts_fit(const precast_index *index, const precast_unit_record *unit
 int precast_unit_fits(const precast_index *index, uint32_t kernel, const precast_unit_record *unit, precast_ends *ends) {
     return unit->kernel == kernel && numbers_fit(unit) && image_fits(index, unit) && texts_fit(index, unit) &&
            types_fit(index, &index->kernels[kernel], unit->slot_types) &&
-           hints_fit(index, unit->hints, index->kernels[kernel].slots.count, PRECAST_ONE) &&
-           hints_fit(index, unit->promises, index->kernels[kernel].slots.count, PRECAST_RANGE32) &&
+           hints_fit(index, unit->hints, index->kernels[kernel].slots.count, HINTS) &&
+           hints_fit(index, unit->promises, index->kernels[kernel].slots.count, PROMISES) &&
            buffers_fit(index, unit->buffers, ends) && values_fit(index, unit) && parameters_fit(index, unit, ends) &&
            grids_fit(index, unit);
 }

@@ -193,12 +193,12 @@ static APART precast_status launch_values(precast_release *release, const precas
 
 /* Which axes do not say the unit's value; an axis that is not given differs unless it may be left out. */
 static inline CLOSE uint32_t find_other_axes(const precast_shortcut *shortcut, const precast_call *call) {
-    uint32_t differ = 0, zero = 0, by_value = call->axes_given == PRECAST_GIVEN_BY_VALUE;
+    uint32_t differ = 0, any = 0, by_value = call->axes_given == PRECAST_GIVEN_BY_VALUE;
     for (uint32_t i = 0; i < shortcut->axis_count; i++) {
         differ |= (uint32_t)(call->axes[i] != shortcut->axes[i]) << i;
-        zero |= (uint32_t)(call->axes[i] == 0) << i;
+        any |= (uint32_t)(call->axes[i] == PRECAST_ANY) << i;
     }
-    uint32_t left_out = by_value ? differ & zero : ~call->axes_given & ((UINT32_C(1) << shortcut->axis_count) - 1);
+    uint32_t left_out = by_value ? any : ~call->axes_given & ((UINT32_C(1) << shortcut->axis_count) - 1);
     uint32_t may = shortcut->sole_axes | (call->types ? shortcut->typed_axes : 0u);
     return (differ & ~left_out) | (left_out & ~may);
 }
@@ -215,7 +215,8 @@ static inline CLOSE const precast_ready *find_usual(const precast_release *relea
     uint32_t differs = find_other_axes(shortcut, call);
     for (uint32_t i = 0; i < shortcut->question_count; i++) {
         const precast_question *question = &shortcut->questions[i];
-        answers |= (uint32_t)((slots[question->slot] & question->mask) == question->value) << i;
+        uint32_t equal = (slots[question->slot] & question->mask) == question->value;
+        answers |= (equal ^ question->negated) << i;
     }
     for (uint32_t i = 0; i < shortcut->last_need; i++)
         if ((answers & shortcut->needs[i]) == shortcut->needs[i])

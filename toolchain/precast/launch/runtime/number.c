@@ -1,6 +1,7 @@
 #include "number.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What a format does with values beyond its largest: IEEE's infinity, NaN, or the largest itself. */
@@ -90,6 +91,11 @@ int precast_integer_fits(uint64_t slot, unsigned from, unsigned to) {
         return 0;
     int64_t value = (int64_t)slot, half = bits == 64 ? INT64_MAX : (INT64_C(1) << (bits - 1)) - 1;
     return value >= -half - 1 && value <= half;
+}
+
+void precast_print_slot(uint64_t slot, unsigned type, char *text, size_t bytes) {
+    const char *format = type < PRECAST_I1 || type > PRECAST_U64 ? "0x%llx" : precast_is_signed(type) ? "%lld" : "%llu";
+    snprintf(text, bytes, format, (unsigned long long)slot);
 }
 
 const char *precast_type_name(unsigned type) {

@@ -16,6 +16,9 @@ int precast_integer_bits(unsigned type);
 int precast_is_float(unsigned type);
 int precast_is_signed(unsigned type);
 
+/* A slot of the type as decimal text, or as 0x… where it is no number; 24 bytes are enough. */
+void precast_print_slot(uint64_t slot, unsigned type, char *text, size_t bytes);
+
 /* `fp16` for PRECAST_FP16; "?" for no type. */
 const char *precast_type_name(unsigned type);
 

@@ -12,20 +12,14 @@ static uint32_t add(precast_parameters *parameters, uint64_t value) {
     return place + 1;
 }
 
-/* A slot wider than the unit's parameter: variants differ in this argument's type. */
-static precast_status narrow(const precast_index *index, const precast_slot_record *slot, unsigned type,
-                             uint64_t value, precast_parameters *parameters) {
+/* A slot wider than the unit's parameter: variants differ in this argument's type, and this one holds the value. */
+static void narrow(unsigned type, uint64_t value, precast_parameters *parameters) {
     if (precast_is_float(type)) {
         double real;
         memcpy(&real, &value, sizeof real);
-        add(parameters, precast_float_bits(real, type));
-        return PRECAST_OK;
+        value = precast_float_bits(real, type);
     }
-    if (!precast_integer_fits(value, slot->type, type))
-        return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` is %lld, which does not fit in %s",
-                            precast_text(index, slot->name), (long long)value, precast_type_name(type));
     add(parameters, value);
-    return PRECAST_OK;
 }
 
 static precast_status check_tensor(const precast_tensor *tensor, int rank, const char *name) {
@@ -95,7 +89,7 @@ precast_status precast_pack(const precast_release *release, const precast_device
             if (parameter->type & PRECAST_POINTER || parameter->type == slots[parameter->slot].type)
                 add(parameters, value);
             else
-                status = narrow(index, &slots[parameter->slot], parameter->type, value, parameters);
+                narrow(parameter->type, value, parameters);
             break;
         case PRECAST_PARAMETER_DESCRIPTOR:
             status = add_descriptor(index, device, &index->descriptors[parameter->extra], &slots[parameter->slot],

@@ -46,6 +46,9 @@ typedef enum precast_type {
     PRECAST_FP8E4NV, PRECAST_FP8E5, PRECAST_FP8E4B8, PRECAST_FP8E5B16, PRECAST_FP8E4B15
 } precast_type;
 
+/* In a field of an axes struct whose axis is a number or a truth value: the call does not say it. */
+#define PRECAST_ANY INT64_MIN
+
 /* A CUstream, cudaStream_t or hipStream_t of the calling thread's current device; NULL is the default stream. Where
  * the release has units for several kinds of device, the first that the machine has is used: CUDA, HIP, and with NULL
  * alone the CPU. A driver that is there and does not start is PRECAST_NO_DEVICE, and the next call tries it again. */

@@ -58,7 +58,8 @@ static void list_types(const precast_index *index, const precast_unit_record *un
     ready->types = types;
     for (uint32_t i = 0; i < count; i++) {
         uint8_t type = index->slot_types[unit->slot_types + i];
-        types[i] = type & (PRECAST_POINTER | PRECAST_DESCRIPTOR) ? type & PRECAST_ELEMENT : 0;
+        types[i] = !type ? PRECAST_NOTHING : type & (PRECAST_POINTER | PRECAST_DESCRIPTOR) ? type & PRECAST_ELEMENT : 0;
+        ready->varied |= index->slots[index->kernels[unit->kernel].slots.first + i].flags & PRECAST_VARIED;
     }
 }
 

@@ -15,9 +15,10 @@ typedef struct precast_call {
     uint32_t kernel;
     precast_stream stream;
     const int64_t *axes;        /* a payload for each axis of the kernel */
-    uint32_t axes_given;        /* a bit for each; BY_VALUE: all but a payload of 0 that is no value of the axis */
+    uint32_t axes_given;        /* a bit for each; BY_VALUE: all but a payload of PRECAST_ANY */
     const uint64_t *slots;      /* one for each slot of the kernel */
-    const uint8_t *types;       /* of the slots, as far as known, with PRECAST_READ_ONLY; NULL: unknown */
+    const uint8_t *types;       /* of the slots, as far as known, with PRECAST_READ_ONLY; NULL: unknown.
+                                   Of numbers: what their value does not say, i1 and u64 */
     const uint64_t *sizes;      /* bytes from each pointer to the end of its buffer; 0 or NULL: unknown */
     const precast_grid *grid;   /* NULL: the spec's */
     int backend;                /* PRECAST_CUDA, PRECAST_HIP, PRECAST_HOST; 0: by stream and what is there */

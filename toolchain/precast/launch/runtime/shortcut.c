@@ -30,12 +30,13 @@ static int list_axes(const precast_index *index, const precast_unit_record *unit
 
 /* The number of a hint's question, which is added where it is new; PRECAST_MOST_QUESTIONS: there is none. */
 static uint32_t find_question(const precast_hint_record *hint, precast_question *questions, uint32_t *count) {
-    uint64_t mask = hint->kind == PRECAST_ONE ? UINT64_MAX : (uint64_t)hint->divisor - 1;
-    precast_question wanted = {mask, hint->slot, hint->kind == PRECAST_ONE};
-    if (hint->kind != PRECAST_ONE && (hint->kind != PRECAST_DIVISIBLE || hint->divisor & mask))
+    uint64_t mask = hint->kind == PRECAST_DIVISIBLE ? (uint64_t)hint->divisor - 1 : UINT64_MAX;
+    precast_question wanted = {mask, hint->kind == PRECAST_ONE, hint->slot, hint->kind == PRECAST_PRESENT};
+    if (hint->kind == PRECAST_RANGE32 || (hint->kind == PRECAST_DIVISIBLE && hint->divisor & mask))
         return PRECAST_MOST_QUESTIONS;
     for (uint32_t i = 0; i < *count; i++)
-        if (questions[i].slot == wanted.slot && questions[i].mask == mask)
+        if (questions[i].slot == wanted.slot && questions[i].mask == mask && questions[i].value == wanted.value &&
+            questions[i].negated == wanted.negated)
             return i;
     if (*count == PRECAST_MOST_QUESTIONS)
         return PRECAST_MOST_QUESTIONS;
@@ -126,7 +127,7 @@ void precast_make_shortcut(const precast_index *index, precast_device *device, u
     if (device->driver && device->driver->direct)
         direct = device->driver->direct();
     const precast_cell *cell = precast_find_cell(index, device, number, &place);
-    if (!direct.identify || !direct.locate || !cell || place > UINT16_MAX || !ready->plain || !ready->simple ||
+    if (!direct.identify || !direct.locate || !cell || place > UINT16_MAX || !ready->plain || !ready->simple || ready->varied ||
         ready->shape.ctas > 1 || ready->shape.flags || !list_axes(index, unit, axes) ||
         !is_alone(device, &device->cells_of_kernel[unit->kernel], cell) ||
         !list_needs(device, cell, place, questions, &count, needs) ||

@@ -37,8 +37,23 @@ static inline uint64_t precast_slot_fp64(double value) {
     return bits;
 }
 
+/* What the runtime compares of an axis: PRECAST_ANY where the call does not say it. */
+static inline int64_t precast_axis_int(int64_t value) {
+    return value;
+}
+
+static inline int64_t precast_axis_bool(int64_t value) {
+    return value == PRECAST_ANY ? value : value != 0;
+}
+
+/* -0.0 is 0.0: its bits would be those of PRECAST_ANY. */
 static inline int64_t precast_axis_float(double value) {
-    return (int64_t)precast_slot_fp64(value);
+    return value == (double)PRECAST_ANY ? PRECAST_ANY : (int64_t)precast_slot_fp64(value + 0.0);
+}
+
+/* Element types and words are numbered from 1. */
+static inline int64_t precast_axis_number(int64_t value) {
+    return value ? value : PRECAST_ANY;
 }
 
 #endif

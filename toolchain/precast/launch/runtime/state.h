@@ -23,10 +23,11 @@ typedef struct precast_run {
 
 #define PRECAST_HIDDEN 65535
 
-/* One of the things that decide between the units of a cell: whether (slot & mask) == value. */
+/* One of the things that decide between the units of a cell: whether (slot & mask) == value, or that it is not. */
 typedef struct precast_question {
     uint64_t mask;
-    uint32_t slot, value;
+    uint32_t value;
+    uint16_t slot, negated;
 } precast_question;
 
 /* A parameter's slot, and its first byte in the buffer that the driver takes. */
@@ -63,13 +64,14 @@ typedef struct precast_ready {
     uint32_t run_count;
     const precast_run *runs;
     const uint16_t *slots; /* of each parameter; PRECAST_HIDDEN: of none */
-    const uint8_t *types;  /* of each slot, as a call gives them; 0: none to compare */
+    const uint8_t *types;  /* of each slot, as a call gives them; 0: a number's */
     void *function;
     precast_launch_shape shape;
     int64_t grid[3];        /* the spec's, where `constant_grid` */
     uint8_t constant_grid;
     uint8_t plain;  /* every parameter is a slot as it comes, or hidden scratch that is not used */
     uint8_t simple; /* `runs` hold all promises */
+    uint8_t varied; /* the type of some number depends on the variant */
 } precast_ready;
 
 /* A unit of a cell with the hints that it asks of the arguments. */
@@ -220,15 +222,6 @@ precast_status precast_list_candidates(const precast_index *index, precast_devic
 /* select.c */
 precast_status precast_select(const precast_release *release, const precast_device *device, const precast_call *call,
                               uint32_t *unit);
-
-/* explain.c */
-precast_status precast_explain_value(const precast_index *index, const precast_call *call, uint32_t axis);
-precast_status precast_explain_nothing(const precast_index *index, const precast_device *device,
-                                       const precast_call *call, const uint8_t key[16], const uint8_t mask[16]);
-precast_status precast_explain_choice(const precast_index *index, const precast_device *device,
-                                      const precast_call *call, const uint8_t key[16], const uint8_t mask[16]);
-precast_status precast_explain_hints(const precast_index *index, const precast_device *device,
-                                     const precast_call *call, const precast_cell *cell);
 
 /* parameters.c */
 #define PRECAST_MAXIMUM_PARAMETERS 1024

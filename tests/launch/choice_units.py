@@ -1,0 +1,50 @@
+"""Kernels whose variants differ in what a call can mean; on the CPU a unit writes its number to `out`.
+
+`biased`: an argument that one variant is without, and two element types. `numbers`: numbers of several types. `sole`:
+one variant of a flag, a truth value and a real number. `promised`: alignments beside hints. `ordered`: nothing that a
+call says decides.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from launch_release import TestUnit, make_unit
+
+from precast.spec.model import Argument, Hint
+
+TARGETS = ("cpu:x86-64-v2", "cuda:90")
+
+
+def argument(name: str, kind: str, divisibility: int = 0) -> Argument:
+    return Argument(name, kind, kind == "none", None, divisibility)
+
+
+def choice_units() -> Iterator[TestUnit]:
+    for target in TARGETS:
+        yield from numbered(target, "biased", [
+            ([("W", kind)], [argument("w", kind), argument("n", "i32")], ())
+            for kind in ("none", "*fp32", "*fp64")
+        ])  # fmt: skip
+        yield from numbered(target, "sole", [
+            ([("CAUSAL", 1), ("EVEN", True), ("RATE", 0.5)], [argument("n", "i32")], ())
+        ])  # fmt: skip
+        yield from numbered(target, "promised", [
+            ([], [argument("x", "*fp32", 64), argument("n", "i32", 64 if hints else 32)], hints)
+            for hints in ((Hint("x", 16), Hint("n", 16)), ())
+        ])  # fmt: skip
+        yield from numbered(target, "ordered", [
+            ([("BLOCK", block)], [argument("n", "i32", 32 if block == 32 else 0)], ()) for block in (128, 32, 64)
+        ])  # fmt: skip
+    yield from numbered(TARGETS[0], "numbers", [
+        ([("T", integer), ("A", real)], [argument("n", integer), argument("alpha", real)], ())
+        for integer, real in itertools.product(("u8", "i64", "i32", "u64", "i1"), ("fp64", "none", "fp32"))
+    ])  # fmt: skip
+
+
+def numbered(target: str, kernel: str, variants: list) -> Iterator[TestUnit]:
+    for number, (values, arguments, hints) in enumerate(variants):
+        unit, facts = make_unit(kernel, target, values, [Argument("out", "*i64"), *arguments], ("1", "1", "1"), hints,
+                                **({} if target.startswith("cpu") else {"num_warps": 1}))  # fmt: skip
+        yield TestUnit(unit, facts, f"NUMBER({facts.symbol}, {number})" if target.startswith("cpu") else "")

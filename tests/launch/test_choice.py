@@ -1,0 +1,119 @@
+"""Which unit a call of Python means: None, numbers by their value, promises, what nothing decides. `choice_units` has
+the kernels; C's calls are in `choice_scenarios.c`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import aligned
+
+# The units of `numbers` in the spec's order.
+INTEGERS, REALS = ("u8", "i64", "i32", "u64", "i1"), ("fp64", "none", "fp32")
+
+
+@pytest.fixture
+def unit() -> np.ndarray:
+    return np.full(1, -1, np.int64)
+
+
+def refusal(small, call) -> str:
+    with pytest.raises(small.LaunchError) as caught:
+        call()
+    assert caught.value.status in (6, 7)
+    return str(caught.value)
+
+
+def test_none_is_what_an_absent_argument_takes(small, unit, x):
+    for w, number in ((None, 0), (x, 1), (x.astype("float64"), 2), (0, 0), (np.empty(0, np.float32), 1)):
+        small.biased(unit, w, 1)
+        assert unit[0] == number
+    small.biased(unit, x.ctypes.data, 1, W="*fp64")
+    assert unit[0] == 2
+    host = "cpu:x86-64-v2"
+    assert refusal(small, lambda: small.biased(unit, x, 1, W="none")) == (
+        f'argument `w` of `biased` is given, biased:W="none"@{host} takes a null pointer or None alone'
+    )
+    assert refusal(small, lambda: small.biased(unit, None, 1, W="*fp32")) == (
+        f"argument `w` of `biased` is None, biased:W=*fp32@{host} takes a tensor"
+    )
+    assert "argument `w` of `biased` is i64" in refusal(small, lambda: small.biased(unit, unit, 1))
+    assert refusal(small, lambda: small.count(None, 0)) == (
+        "argument `counts` of `count` is None, and no variant is without it; a null pointer is said as 0"
+    )
+
+
+class EmptyTensor:
+    """An empty tensor as torch gives it: without an address."""
+
+    dtype, shape, nbytes = "torch.float32", (0,), 0
+
+    def data_ptr(self) -> int:
+        return 0
+
+    def get_device(self) -> int:
+        return -1
+
+
+def test_an_empty_tensor_is_not_absent(small, unit):
+    small.biased(unit, EmptyTensor(), 1)
+    assert unit[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("n", "integer"),
+    [(5, "i32"), (-(2**31), "i32"), (2**31 - 1, "i32"), (2**31, "i64"), (-(2**31) - 1, "i64"), (-(2**63), "i64"),
+     (2**63 - 1, "i64"), (2**63, "u64"), (2**64 - 1, "u64"), (True, "i1"), (False, "i1"), (0, "i32"),
+     (np.int64(5), "i32"), (np.uint64(2**63), "u64")],
+)  # fmt: skip
+def test_integers_mean_the_type_that_triton_gives_them(small, unit, n, integer):
+    for alpha, real in ((0.0, "fp32"), (2, "fp32"), (1e300, "fp32"), (None, "none")):
+        small.numbers(unit, n, alpha)
+        assert unit[0] == INTEGERS.index(integer) * 3 + REALS.index(real)
+
+
+def test_numbers_whose_type_is_said(small, unit):
+    for name in INTEGERS:
+        small.numbers(unit, 1, 1.0, T=name, A="fp64")
+        assert unit[0] == INTEGERS.index(name) * 3
+    assert refusal(small, lambda: small.numbers(unit, -1, 1.0, T="u8")) == (
+        "argument `n` is -1, which does not fit in u8"
+    )
+    assert refusal(small, lambda: small.numbers(unit, 2**63, 1.0, T="i64")) == (
+        "argument `n` is 9223372036854775808, which does not fit in i64"
+    )
+    assert "`alpha` of `numbers` is None, " in refusal(small, lambda: small.numbers(unit, 1, None, A="fp32"))
+    assert "`alpha` of `numbers` is given, " in refusal(small, lambda: small.numbers(unit, 1, 1.0, A="none"))
+    with pytest.raises(OverflowError):
+        small.numbers(unit, 2**64, 1.0)
+    with pytest.raises(TypeError):
+        small.numbers(unit, None, 1.0)
+
+
+def test_promises_beside_hints(small, unit):
+    whole = aligned(64)
+    for n, number in ((64, 0), (-64, 0), (32, 1), (96, 1)):
+        small.promised(unit, whole, n)
+        assert unit[0] == number
+    assert refusal(small, lambda: small.promised(unit, whole, -16)).endswith("promises align = 64, and it is -16")
+    assert refusal(small, lambda: small.promised(unit, whole, 33)).endswith("promises align = 32, and it is 33")
+    for offset in (4, 1):
+        other = aligned(64, offset=offset)
+        assert refusal(small, lambda other=other: small.promised(unit, other, 64)).endswith(
+            f"promises align = 64, and its address is {other.ctypes.data:#x}"
+        )
+
+
+def test_the_table_then_the_specs_first(small, unit):
+    for n, number in ((1000, 0), (64, 1), (63, 2)):
+        small.ordered(unit, n)
+        assert unit[0] == number
+        small.ordered(unit, n, BLOCK=128)
+        assert unit[0] == 0
+
+
+def test_what_is_said_is_said(small, unit):
+    small.sole(unit, 1)
+    small.sole(unit, 1, CAUSAL=1, EVEN=True, RATE=0.5)
+    for wrong in ({"CAUSAL": 0}, {"EVEN": False}, {"RATE": 0.0}, {"RATE": -0.0}):
+        said = refusal(small, lambda wrong=wrong: small.sole(unit, 1, **wrong))
+        assert said.startswith("`sole` has no variant with ")
