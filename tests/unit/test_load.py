@@ -252,10 +252,9 @@ def test_a_misspelt_function_suggests_the_nearest(load_text):
 
 
 def test_a_factory_that_fails_is_told(loader):
-    error = refuse(loader.load, Source("src/factory.py", "factory", "make_kernel"), LOADING, [], CPU)
+    error = refuse(loader.load, Source("src/factory.py", "factory", "make_kernel()"), LOADING, [], CPU)
     assert error.message == (
-        "the factory `factory:make_kernel` fails: TypeError: make_kernel() missing 1 required positional argument: "
-        "'operation'"
+        "`factory:make_kernel()` fails: TypeError: make_kernel() missing 1 required positional argument: 'operation'"
     )
 
 

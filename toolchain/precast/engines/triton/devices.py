@@ -7,17 +7,20 @@ Where nothing can be known, such as a number of processors, the answer is a stan
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.machinery import PathFinder
 from typing import Any
 
 from precast.engines.triton import v3_9
-from precast.engines.triton.stubs import OLDEST, Seal, Standin
-from precast.target import Backend, Target
+from precast.engines.triton.stubs import NEWEST, NotInstalled, Seal, Standin
+from precast.target import Backend, Target, shared_memory_limit
 
 NO_DEVICE = "a build has no device"
 
 DRIVER = "triton.runtime.driver.active"
+# Parts that only builds of `torch` for other makers' devices have: code asks with `hasattr` whether they are there.
+FOREIGN = frozenset(f"torch.{each}" for each in ("corex", "gcu", "hpu", "mlu", "musa", "npu", "ptpu", "xla"))
 ACTIVE = f"{DRIVER}.get_active_torch_device()"
 
 
@@ -27,7 +30,7 @@ class Device:
     def __init__(self, target: Target, seal: Seal) -> None:
         self.target = target
         self._seal = seal
-        self._answers = torch_answers(target)
+        self._answers = find_answers(target, seal)
         seal.answer = self._answer
 
     @property
@@ -39,6 +42,11 @@ class Device:
         return self if target == self.target else Device(target, self._seal)
 
     def _answer(self, name: str) -> Any:
+        if name in FOREIGN:
+            raise AttributeError(name)
+        word = name.rpartition(".")[2]
+        if word in v3_9.REEXPORTED:
+            return v3_9.REEXPORTED[word]
         found = self._answers[name]
         self._seal.asked = True
         return found
@@ -62,22 +70,53 @@ class Device:
         return Standin(f"{DRIVER}.{name}", self._seal, NO_DEVICE)
 
 
-def torch_answers(target: Target) -> Mapping[str, Any]:
-    """The answers of `torch` about devices, by dotted name."""
+class Properties(dict[str, int]):
+    """What is known of a device by its architecture alone."""
+
+    def __missing__(self, name: str) -> Any:
+        raise NotInstalled(f"get_device_properties(…)['{name}']", NO_DEVICE)
+
+
+def find_answers(target: Target, seal: Seal) -> Mapping[str, Any]:
+    """What is known of Triton's driver and of `torch` without them, by dotted name."""
     on_gpu = target.kind is not Backend.CPU
     answers: dict[str, Any] = {
-        "torch.cuda.is_available": lambda *_, **__: on_gpu,
-        "torch.accelerator.is_available": lambda *_, **__: on_gpu,
-        "torch.version.cuda": OLDEST if target.kind is Backend.CUDA else None,
-        "torch.version.hip": OLDEST if target.kind is Backend.HIP else None,
+        "torch.cuda.is_available": _always(on_gpu),
+        "torch.accelerator.is_available": _always(on_gpu),
+        "torch.cuda.device_count": _always(int(on_gpu)),
+        "torch.version.cuda": NEWEST if target.kind is Backend.CUDA else None,
+        "torch.version.hip": NEWEST if target.kind is Backend.HIP else None,
         "torch.version.xpu": None,
+        "torch.library.Library": partial(_make_library, seal),
         f"{ACTIVE}.type": "cuda" if on_gpu else "cpu",
         f"{ACTIVE}.index": 0,
     }
-    if on_gpu:
-        capability = find_capability(target)
-        answers["torch.cuda.get_device_capability"] = lambda *_, **__: capability
-    return answers
+    return {**answers, **_find_gpu_answers(target)} if on_gpu else answers
+
+
+def _find_gpu_answers(target: Target) -> Mapping[str, Any]:
+    capability, limit = find_capability(target), shared_memory_limit(target)
+    properties = Properties(warpSize=v3_9.make_gpu_target(target).warp_size)
+    if limit is not None:
+        properties["max_shared_mem"] = limit
+    return {
+        f"{DRIVER}.utils.get_device_properties": _always(properties),
+        "torch.cuda.current_device": _always(0),
+        "torch.cuda.get_device_capability": _always(capability),
+        "torch.cuda.get_device_properties(…).major": capability[0],
+        "torch.cuda.get_device_properties(…).minor": capability[1],
+        "torch.cuda.get_device_properties(…).gcnArchName": target.arch,
+    }
+
+
+def _always(value: Any) -> Callable[..., Any]:
+    return lambda *arguments, **keywords: value
+
+
+def _make_library(seal: Seal, name: str, *arguments: Any) -> Standin:
+    library = Standin("torch.library.Library(…)", seal)
+    vars(library)["ns"] = name
+    return library
 
 
 def find_capability(target: Target) -> tuple[int, int]:

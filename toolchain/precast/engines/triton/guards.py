@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import types
+from functools import lru_cache
 from pathlib import Path
 
-EXPECTED = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
+EXPECTED = {"ImportError", "ModuleNotFoundError", "PackageNotFoundError", "Exception", "BaseException"}
 FINDERS = ("/importlib/util.py", "<frozen importlib.util>")  # find_spec asks; nothing is imported
 MACHINERY = ("<frozen importlib", "/importlib/__init__.py")
 
@@ -32,9 +33,14 @@ def is_expected_failure(frame: types.FrameType | None, outermost: str) -> bool:
 def guarded_lines(file: str) -> tuple[tuple[int, int], ...]:
     """Ranges of lines in a file whose import errors are handled there. Unreadable files have none."""
     try:
-        tree = ast.parse(Path(file).read_bytes())
+        return _guarded_lines_of(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return ()
+
+
+@lru_cache(maxsize=1024)
+def _guarded_lines_of(source: bytes) -> tuple[tuple[int, int], ...]:
+    tree = ast.parse(source)
     return tuple(_range(node) for node in ast.walk(tree) if _handles(node))
 
 

@@ -16,13 +16,13 @@ import sys
 import sysconfig
 import types
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from precast.engines.triton.guards import is_expected_failure
 from precast.engines.triton.reading import Recording
-from precast.engines.triton.stubs import Seal, is_standin, standin_spec
+from precast.engines.triton.stubs import Seal, StandinDistribution, is_standin, standin_spec
 from precast.reads import ReadKind
 from precast.spec.closure import TOOLS
 
@@ -54,10 +54,16 @@ class SourceLoader(importlib.machinery.SourceFileLoader):
 
     def source_to_code(self, data: bytes, path: str, *, _optimize: int = -1) -> types.CodeType:  # type: ignore[override]
         self._recording.note_source(path, data)
-        code: types.CodeType = super().source_to_code(data, path, _optimize=_optimize)
         lines = importlib.util.decode_source(data).splitlines(keepends=True)
         linecache.cache[path] = (len(data), None, lines, path)  # without a time: never read again
-        return code
+        return _compile(data, path)
+
+
+@lru_cache(maxsize=1024)
+def _compile(data: bytes, path: str) -> types.CodeType:
+    """Code of a source, which every variant and target of a kernel needs again."""
+    code: types.CodeType = compile(data, path, "exec", dont_inherit=True)
+    return code
 
 
 class ExtensionLoader(importlib.machinery.ExtensionFileLoader):
@@ -187,6 +193,14 @@ class LastFinder(importlib.abc.MetaPathFinder):
         if self.seal.closed or is_expected_failure(sys._getframe(1), self.outermost):
             return None
         return standin_spec(name, self.seal)
+
+    def find_distributions(self, context: Any) -> Iterator[StandinDistribution]:
+        """For `importlib.metadata`, which asks last here: the version of what is not installed."""
+        frame = sys._getframe(1)
+        if context.name is None or self.seal.closed or not _is_asked_by_kernels(frame):
+            return
+        if not is_expected_failure(frame, self.outermost):
+            yield StandinDistribution(context.name)
 
 
 def _namespace_spec(name: str, portions: list[str]) -> importlib.machinery.ModuleSpec:

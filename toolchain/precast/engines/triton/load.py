@@ -27,7 +27,8 @@ from precast.engines.triton import v3_9
 from precast.engines.triton.devices import Device
 from precast.engines.triton.imports import ImportSession, SourceLoader, is_installed
 from precast.engines.triton.reading import PRIVATE, ReadRecorder, Recording
-from precast.engines.triton.stubs import Standin
+from precast.engines.triton.stubs import Standin, StandinFunction
+from precast.engines.triton.wrapped import Wrapped, find_wrapped
 from precast.errors import Place, nearest_hint
 from precast.reads import ReadKind
 from precast.spec.model import Source
@@ -86,9 +87,9 @@ class KernelLoader:
         device = Device(target, self._session.seal)
         with self._recorder.watching(recording), v3_9.answering_for(device):
             module = import_module(name, project / source.file, project, recording)
-            function, tuner = find_kernel(module, source)
+            found = find_kernel(module, source, project)
         self._session.seal.closed = True
-        self._key, self._loaded = key, Loaded(function, tuner, recording, device)
+        self._key, self._loaded = key, Loaded(found.function, found.tuner, recording, device)
         return self._loaded
 
     @contextlib.contextmanager
@@ -129,16 +130,10 @@ def module_name(source: Source, project: Path) -> tuple[str, Path]:
 
 def import_module(name: str, file: Path, project: Path, recording: Recording) -> types.ModuleType:
     """Imports the module `name`, which must be `file`; `StageFailure` at the author's line when it fails."""
-    try:
+    with telling_failures("the kernel's module does not import", project, file):
         if name in sys.modules:  # a module of the worker itself has that name
             return _import_renamed(name, file, recording)
         return importlib.import_module(name)
-    except StageFailure:
-        raise
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt | MemoryError):
-            raise
-        raise StageFailure(_describe(error), find_place(error, project, file), _import_hint(error)) from error
 
 
 def _import_renamed(name: str, file: Path, recording: Recording) -> types.ModuleType:
@@ -151,11 +146,24 @@ def _import_renamed(name: str, file: Path, recording: Recording) -> types.Module
     return module
 
 
-def _describe(error: BaseException) -> str:
+@contextlib.contextmanager
+def telling_failures(what: str, project: Path, file: Path) -> Iterator[None]:
+    """Whatever the author's code raises in the block, `SystemExit` too, is a `StageFailure` at the line that raised."""
+    try:
+        yield
+    except (StageFailure, KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as error:
+        place, reached_from = find_places(error, project, file)
+        hint = _import_hint(error) or (f"it is reached from {reached_from}" if reached_from else None)
+        raise StageFailure(_describe(error, what), place, hint) from error
+
+
+def _describe(error: BaseException, what: str) -> str:
     if isinstance(error, SyntaxError):
         return f"syntax error: {error.msg}"
-    text = str(error).strip() or type(error).__name__
-    return f"the kernel's module does not import: {type(error).__name__}: {text}"
+    text = str(error).strip()
+    return f"{what}: {type(error).__name__}: {text or type(error).__name__}"
 
 
 def _import_hint(error: BaseException) -> str | None:
@@ -164,16 +172,26 @@ def _import_hint(error: BaseException) -> str | None:
     return None
 
 
-def find_place(error: BaseException, project: Path, file: Path) -> Place:
-    """The innermost line of the project's own that an exception passed through; else the start of `file`."""
+def find_places(error: BaseException, project: Path, file: Path) -> tuple[Place, Place | None]:
+    """The innermost line of code for kernels that an exception passed through, else the start of `file`.
+
+    When that is in an installed package, also the innermost one of the project's own.
+    """
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
-        return Place(relative_name(error.filename, project), error.lineno, max(error.offset or 1, 1))
-    frames = traceback.extract_tb(error.__traceback__)
-    for frame in reversed(frames):
-        path = Path(frame.filename)
-        if frame.lineno and (path == file or path.is_relative_to(project)) and "site-packages" not in path.parts:
-            return Place(relative_name(frame.filename, project), frame.lineno)
-    return Place(relative_name(str(file), project), 1)
+        return Place(relative_name(error.filename, project), error.lineno, max(error.offset or 1, 1)), None
+    frames = [each for each in traceback.walk_tb(error.__traceback__) if _is_for_kernels(each[0], project, file)]
+    places = [Place(relative_name(frame.f_code.co_filename, project), line) for frame, line in frames]
+    own = [place for place in places if not is_installed(Path(place.file)) and not Path(place.file).is_absolute()]
+    start = Place(relative_name(str(file), project), 1)
+    innermost = places[-1] if places else start
+    return innermost, own[-1] if own and own[-1] != innermost and innermost not in own else None
+
+
+def _is_for_kernels(frame: types.FrameType, project: Path, file: Path) -> bool:
+    """Whether a frame runs the project's code, or that of a package that a `SourceLoader` loaded."""
+    path = Path(frame.f_code.co_filename)
+    is_own = path == file or (path.is_relative_to(project) and not is_installed(path))
+    return is_own or isinstance(frame.f_globals.get("__loader__"), SourceLoader)
 
 
 def relative_name(file: str, project: Path) -> str:
@@ -182,20 +200,35 @@ def relative_name(file: str, project: Path) -> str:
     return path.relative_to(project).as_posix() if path.is_relative_to(project) else file
 
 
-def find_kernel(module: types.ModuleType, source: Source) -> tuple[Any, Any]:
-    """The jit function that `source.function` names in `module`: a name, a dotted one, or a factory's call; and the
-    autotuner around it."""
+def find_kernel(module: types.ModuleType, source: Source, project: Path) -> Wrapped:
+    """The jit function that `source.function` names in `module`: a name, a dotted one, or a factory's call.
+
+    Only what the spec writes as a call is called.
+    """
     node = ast.parse(source.function, mode="eval").body
-    called = isinstance(node, ast.Call)
-    entry = _look_up(node.func if isinstance(node, ast.Call) else node, module, source)
-    value = v3_9.unwrap(entry)
-    if not v3_9.is_jit_function(value) and callable(value) and not isinstance(value, Standin):
-        entry = _call_factory(value, node if isinstance(node, ast.Call) else None, module, source)
-        value = v3_9.unwrap(entry)
-    if not v3_9.is_jit_function(value):
-        what = "does not make a jit function but a value of type" if called else "is not a jit function but"
-        raise StageFailure(f"`{source.text}` {what} {type(value).__name__}", _start_of(source))
-    return value, v3_9.find_tuner(entry)
+    file = project / source.file
+    with telling_failures(f"`{source.text}` fails", project, file):
+        is_call = isinstance(node, ast.Call)
+        value = _call_factory(node, module, source) if isinstance(node, ast.Call) else _look_up(node, module, source)
+        found = find_wrapped(value)
+    if len(found) == 1:
+        return found[0]
+    raise _refusal(value, found, source, is_call)
+
+
+def _refusal(value: Any, found: Sequence[Wrapped], source: Source, is_call: bool) -> StageFailure:
+    kind, hint = type(value).__name__, None
+    if found:
+        names = ", ".join(f"`{each.function.__name__}`" for each in found)
+        return StageFailure(f"`{source.text}` holds several jit functions: {names}", _start_of(source), hint)
+    if isinstance(value, Standin) and not isinstance(value, StandinFunction):
+        message = f"`{source.text}` is made by {value.origin}: what it would be is not known"
+        return StageFailure(message, _start_of(source), hint)
+    if isinstance(value, types.FunctionType | StandinFunction):
+        kind = "a plain function"
+        hint = f"if it makes a kernel, write the call: `{source.function}(…)`" if not is_call else None
+    what = f"makes no jit function but {kind}" if is_call else f"is not a jit function but {kind}"
+    return StageFailure(f"`{source.text}` {what}", _start_of(source), hint)
 
 
 def _start_of(source: Source) -> Place | None:
@@ -207,26 +240,20 @@ def _look_up(node: ast.expr, module: types.ModuleType, source: Source) -> Any:
     value: object = module
     for part in ast.unparse(node).split("."):
         if not hasattr(value, part):
-            names = [name for name, each in vars(module).items() if v3_9.is_jit_function(v3_9.unwrap(each))]
+            names = [name for name, each in vars(module).items() if find_wrapped(each)]
             hint = nearest_hint(part, names, "jit functions")
             raise StageFailure(f"`{source.text}`: there is no `{part}`", _start_of(source), hint)
         value = getattr(value, part)
     return value
 
 
-def _call_factory(factory: Any, call: ast.Call | None, module: types.ModuleType, source: Source) -> Any:
+def _call_factory(call: ast.Call, module: types.ModuleType, source: Source) -> Any:
     """What a factory makes of the arguments in the spec: literals, and names of its module."""
 
     def evaluate(node: ast.expr) -> Any:
         is_name = isinstance(node, ast.Name | ast.Attribute)
         return _look_up(node, module, source) if is_name else ast.literal_eval(node)
 
-    try:
-        arguments = [evaluate(each) for each in call.args] if call else []
-        keywords = {each.arg or "": evaluate(each.value) for each in call.keywords} if call else {}
-        return factory(*arguments, **keywords)
-    except StageFailure:
-        raise
-    except Exception as error:
-        message = f"the factory `{source.text}` fails: {type(error).__name__}: {error}"
-        raise StageFailure(message, _start_of(source)) from error
+    arguments = [evaluate(each) for each in call.args]
+    keywords = {each.arg or "": evaluate(each.value) for each in call.keywords}
+    return _look_up(call.func, module, source)(*arguments, **keywords)

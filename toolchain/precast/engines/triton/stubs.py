@@ -2,7 +2,7 @@
 
 In: the name of a missing top-level module. Out: a module whose every attribute, call and item is again a stand-in.
 While a module loads they are inert: decorators leave what they decorate, conditions are false, loops are empty,
-versions are the oldest, paths lead nowhere. Once loading is over they are sealed: to touch one is `NotInstalled`,
+versions are newer than any, paths lead nowhere. Once loading is over they are sealed: to touch one is `NotInstalled`,
 which Triton reports at the line of the jit function that did. Numbers are never made up: `int()`, `float()` and
 `len()` of a stand-in fail at once.
 """
@@ -12,14 +12,16 @@ from __future__ import annotations
 import enum
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import inspect
 import types
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
 MARK = "__precast_standin__"
-OLDEST = "0.0.0"  # a version with which code takes the way that serves every version
+NEWEST = "999.0.0"  # a version with which code takes the way that it has for releases of today
 NOWHERE = "/nonexistent"
 
 
@@ -57,6 +59,11 @@ class Standin:
         self._cause = cause
         self._parts: dict[str, Standin] = {}
 
+    @property
+    def origin(self) -> str:
+        """Where it comes from, in words."""
+        return f"`{self._name}`, which is not installed"
+
     def _part(self, key: str, text: str) -> Any:
         self._check()
         if key not in self._parts:
@@ -69,7 +76,7 @@ class Standin:
 
     def __getattr__(self, name: str) -> Any:
         if name == "__version__":
-            return OLDEST
+            return NEWEST
         if name == "__file__":
             return f"{self.__fspath__()}/__init__.py"
         if name == "__triton_builtin__" and self._seal.closed:
@@ -93,7 +100,7 @@ class Standin:
 
     def _decorate(self, value: Any) -> Any:
         if isinstance(value, types.FunctionType):
-            return StandinFunction(value, Standin(f"{self._name}(…)", self._seal, self._cause))
+            return StandinFunction(value, f"{self._name}(…)", self._seal, self._cause)
         if isinstance(value, type) and value.__init__ is object.__init__:  # type: ignore[misc]
             value.__init__ = _keep_fields  # type: ignore[misc]
         return value
@@ -109,9 +116,7 @@ class Standin:
 
     def __mro_entries__(self, bases: tuple[object, ...]) -> tuple[type, ...]:
         """A class may derive from a stand-in: it then derives from an empty class of that name."""
-        contents = {"__init__": _keep_fields, "__init_subclass__": _ignore_keywords, MARK: self}
-        contents |= {"_is_protocol": True} if Protocol in bases else {"__getattr__": _find_inherited}
-        return (_metaclass_beside(bases)(self._name.rpartition(".")[2] or "Standin", (), contents),)
+        return (make_base(self._name.rpartition(".")[2] or "Standin", self, bases),)
 
     def __instancecheck__(self, instance: object) -> bool:
         return False
@@ -164,24 +169,32 @@ class Standin:
     __eq__ = __ne__ = _combine
 
 
-class StandinFunction:
-    """A function that a missing decorator was put on: itself, with whatever else the decorator would have added."""
+class StandinFunction(Standin):
+    """What a missing decorator makes of a function: the function, with whatever else it may have added."""
 
-    def __init__(self, function: types.FunctionType, standin: Standin) -> None:
+    def __init__(self, function: types.FunctionType, name: str, seal: Seal, cause: str) -> None:
+        super().__init__(name, seal, cause)
         self.__wrapped__ = function
-        self._standin = standin
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         return self.__wrapped__(*arguments, **keywords)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        return self.__wrapped__.__get__(instance, owner) if instance is not None else self
+        return self if instance is None else self.__wrapped__.__get__(instance, owner)
 
     def __getattr__(self, name: str) -> Any:
-        dunder = name.startswith("__") and name.endswith("__")
-        if dunder or hasattr(self.__wrapped__, name):
+        if name == "__wrapped__":
+            raise AttributeError(name)
+        is_special = name.startswith("__") and name.endswith("__")
+        if is_special or hasattr(self.__wrapped__, name):
             return getattr(self.__wrapped__, name)
-        return getattr(self._standin, name)
+        return super().__getattr__(name)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
 
 
 class StandinType(type):
@@ -198,12 +211,24 @@ def _find_inherited(heir: Any, name: str) -> Any:
     return getattr(getattr(heir, MARK), name)
 
 
-def _metaclass_beside(bases: tuple[object, ...]) -> type:
-    """A metaclass that agrees with those of the other bases."""
+def make_base(name: str, standin: Standin, bases: tuple[object, ...]) -> type:
+    """An empty class in the place of a missing one, which agrees with the other bases of a class."""
     kinds = dict.fromkeys(type(each) for each in bases if isinstance(each, type))
-    if any(issubclass(kind, enum.EnumMeta) for kind in kinds):
-        return type  # whose members decide what a class of that kind is
-    return _joined_metaclass(tuple(kind for kind in kinds if kind is not type and not issubclass(kind, StandinType)))
+    others = [kind for kind in kinds if kind is not type and not issubclass(kind, StandinType)]
+
+    def take_keywords(cls: type, **keywords: object) -> None:
+        super(made[0], cls).__init_subclass__()
+
+    contents: dict[str, object] = {"__init__": _keep_fields, "__init_subclass__": take_keywords, MARK: standin}
+    made: list[Any]
+    if any(issubclass(kind, enum.EnumMeta) for kind in others):
+        made = [type(name, (), contents)]  # the members decide what a class of that kind is
+    elif Protocol in bases:
+        made = [types.new_class(name, (Protocol,), {}, lambda space: space.update(contents))]
+    else:
+        made = [_joined_metaclass(tuple(others))(name, (), {**contents, "__getattr__": _find_inherited})]
+    kind: type = made[0]
+    return kind
 
 
 @cache
@@ -246,10 +271,10 @@ class StandinLoader(importlib.abc.Loader):
 
 
 def _is_decorated(value: object) -> bool:
-    if isinstance(value, Standin):
-        return False
     if isinstance(value, types.FunctionType | StandinFunction | type):
         return True
+    if isinstance(value, Standin):
+        return False
     return hasattr(value, "arg_names") or hasattr(value, "fn")  # a jit function, or what is put around one
 
 
@@ -260,10 +285,19 @@ def _keep_fields(self: Any, *values: object, **keywords: object) -> None:
         object.__setattr__(self, name, value)
 
 
-def _ignore_keywords(cls: type, **keywords: object) -> None:
-    """Takes the keywords of a class that derives from a stand-in."""
-
-
 def standin_spec(name: str, seal: Seal) -> importlib.machinery.ModuleSpec:
     """The import spec of a stand-in for the module `name`."""
     return importlib.machinery.ModuleSpec(name, StandinLoader(seal), is_package=True)
+
+
+class StandinDistribution(importlib.metadata.Distribution):
+    """What `importlib.metadata` tells of a package that is not installed: a name and a version."""
+
+    def __init__(self, name: str) -> None:
+        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {NEWEST}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._text if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(NOWHERE) / path

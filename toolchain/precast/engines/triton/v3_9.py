@@ -21,7 +21,7 @@ from triton.backends.compiler import GPUTarget, Language
 from triton.compiler.compiler import ASTSource
 from triton.compiler.compiler import make_backend as make_triton_backend
 from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
-from triton.runtime.autotuner import Autotuner, Heuristics
+from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction, _triton_jit_function_registry
 
@@ -32,6 +32,7 @@ from precast.target import Backend, Target
 VERSION = "3.9"
 LINE_INFO_OFF = "TRITON_DISABLE_LINE_INFO"
 CPU_FRONT_END = Target("cuda", "80")  # whose front end and ttir stage a CPU unit goes through
+REEXPORTED = {"triton": triton, "tl": triton.language}  # what frameworks hand out under these names
 HIDDEN_PARAMETERS = (("global_scratch", "*i8"), ("profile_scratch", "*i8"))  # after the user's, always both
 
 
@@ -105,20 +106,9 @@ def is_gluon_function(value: object) -> bool:
     return isinstance(value, GluonJITFunction)
 
 
-def unwrap(value: object) -> object:
-    """What `@triton.autotune` and `@triton.heuristics` were put around."""
-    while isinstance(value, (Autotuner, Heuristics)):
-        value = value.fn
-    return value
-
-
-def find_tuner(value: object) -> Any | None:
-    """The autotuner nearest to the jit function inside `value`; None where there is none."""
-    found = None
-    while isinstance(value, (Autotuner, Heuristics)):
-        found = value if isinstance(value, Autotuner) else found
-        value = value.fn
-    return found
+def is_tuner(value: object) -> bool:
+    """Whether a value is what `@triton.autotune` makes."""
+    return isinstance(value, Autotuner)
 
 
 def find_function(text: str) -> Any | None:
