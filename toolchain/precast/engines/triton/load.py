@@ -191,7 +191,7 @@ def _is_for_kernels(frame: types.FrameType, project: Path, file: Path) -> bool:
     """Whether a frame runs the project's code, or that of a package that a `SourceLoader` loaded."""
     path = Path(frame.f_code.co_filename)
     is_own = path == file or (path.is_relative_to(project) and not is_installed(path))
-    return is_own or isinstance(frame.f_globals.get("__loader__"), SourceLoader)
+    return is_own or (path.is_absolute() and isinstance(frame.f_globals.get("__loader__"), SourceLoader))
 
 
 def relative_name(file: str, project: Path) -> str:
