@@ -1,9 +1,9 @@
 """A small release for tests of the runtime: hand-written CPU units, and images that the drivers for tests understand.
 
 Kernels: `scale` on every kind of target; `record` (scalars of all types, a tuple, an absent argument); `count` (scratch
-on the CPU); `fail` (a device assertion); `tally` (a pass's buffer); `nothing`; on GPUs `features`, one variant for
-each thing that a launch can carry; and on CUDA `steady`, whose grid never changes, `mixed`, with parameters of all
-sizes, and `typed`, whose one axis of several values is an element type.
+on the CPU); `free` (`count` without a grid); `fail` (a device assertion); `tally` (a pass's buffer); `nothing`; on GPUs
+`features`, one variant for each thing that a launch can carry; and on CUDA `steady`, whose grid never changes, `mixed`,
+with parameters of all sizes, and `typed`, whose one axis of several values is an element type.
 """
 
 from __future__ import annotations
@@ -114,6 +114,9 @@ def other_cpu_units() -> Iterator[TestUnit]:
                                     [Hint("one", 1)])  # fmt: skip
             yield TestUnit(unit, facts, f"RECORD({facts.symbol}, {len(RECORDED) + 5})")
     unit, facts = make_unit("count", target, [], [Argument("counts", "*i32"), Argument("n", "i32")], ("n", "1", "1"),
+                            thread_scratch_bytes=65536)  # fmt: skip
+    yield TestUnit(unit, facts, f"COUNT({facts.symbol}, 65536)")
+    unit, facts = make_unit("free", target, [], [Argument("counts", "*i32"), Argument("n", "i32")], (),
                             thread_scratch_bytes=65536)  # fmt: skip
     yield TestUnit(unit, facts, f"COUNT({facts.symbol}, 65536)")
     unit, facts = make_unit("fail", target, [], [Argument("limit", "i64"), Argument("n", "i32")], ("n", "1", "1"))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from test_formats import unit_of
 
-from precast.launch.formats import describe_interface
+from precast.launch.formats import describe_interface, interface_digest
 from precast.launch.sources import render_library
 from precast.spec.model import Argument, Unit
 
@@ -23,6 +24,18 @@ def units() -> list[Unit]:
                 [Argument("out", f"*{dtype}"), *arguments])
         for mode, dtype, fast in (("gelu-tanh", "fp16", True), ("none", "bf16", False))
     ]  # fmt: skip
+
+
+def test_a_kernel_without_a_grid():
+    """No function and no type lets a call leave out a grid that is nowhere."""
+    free = dataclasses.replace(unit_of("free", [], [Argument("n", "i32")]), grid=())
+    with_grid, interface = (describe_interface("lib", [each]) for each in (unit_of("free", [], free.arguments), free))
+    assert interface_digest(with_grid) != interface_digest(interface)
+    files = {file.path: file.text for file in render_library(interface)}
+    for path in ("include/lib.h", "src/lib.c"):
+        assert "precast_status lib_free_grid(lib *release" in files[path]
+        assert "precast_status lib_free(lib *release" not in files[path]
+    assert "class _Free(Protocol):" in files["python/lib/__init__.pyi"]
 
 
 @pytest.mark.parametrize("path", FILES)

@@ -18,6 +18,19 @@ def test_call_with_grid_from_the_spec(small, x):
     np.testing.assert_array_equal(out, 2.5 * x)
 
 
+def test_a_kernel_without_a_grid(small):
+    counts = np.zeros(8, np.int32)
+    with pytest.raises(small.LaunchError) as caught:
+        small.free(counts, 8)
+    assert str(caught.value) == "free@cpu:x86-64-v2 has no grid in its spec: call `free[grid](...)`"
+    assert caught.value.status == 8
+    assert not counts.any()
+    small.free[8](counts, 8)
+    assert counts.tolist() == [1] * 8
+    small.free[lambda meta: (meta["n"],)](counts, 4)
+    assert counts.tolist() == [2] * 4 + [1] * 4
+
+
 def test_call_with_a_grid(small, x):
     for grid in (2, (2,), [2, 1], (2, 1, 1), lambda meta: (meta["n"] // 8 * meta["BLOCK"] // 32,)):
         out = aligned(1000)
@@ -171,7 +184,7 @@ def test_status_of_an_error(small, x):
 
 def test_questions(small):
     assert " ".join(small.release.kernels) == (
-        "biased count fail features mixed nothing numbers ordered promised record scale sole steady tally typed"
+        "biased count fail features free mixed nothing numbers ordered promised record scale sole steady tally typed"
     )
     assert small.scale.__name__ == "scale" and small.scale.axes == ("dtype", "BLOCK")
     assert small.scale.arguments == ("out", "x", "alpha", "n")

@@ -25,6 +25,7 @@ from triton.runtime.jit import JITFunction
 from precast.engines.source_digest import digest_source
 from precast.plan import plan_project
 from precast.project import read_project
+from precast.spec.spelling import python_value
 
 HERE = Path(__file__).parent
 OPTIONS = (("debug", False), ("enable_fp_fusion", True), ("sanitize_overflow", True))
@@ -161,12 +162,20 @@ def test_fragment_makes_the_missing_unit(served, tmp_path, name):
     pointer = "*fp16" if name == "element type" else "*fp32"
     count = {"number": "i64", "real number": "fp32"}.get(name, "i32")
     assert types == [pointer, pointer, "fp32", count, "constexpr"]
-    assert unit.grid[0] == ("1" if name == "real number" else "cdiv(n, BLOCK)")
+    assert unit.grid == (() if name == "real number" else ("cdiv(n, BLOCK)", "1", "1"))
 
 
 @pytest.mark.parametrize(
     ("mode", "bias", "text"),
-    [('a "word" of\n{braces}\x7f', None, True), (float("inf"), 1e-30, False), (True, "tl.float16", False)],
+    [
+        ('a "word" of\n{braces}\x7f', None, True),
+        (float("inf"), 1e-30, False),
+        (True, "tl.float16", False),
+        (None, "none", False),
+        ((1, (2.0, None, "a:b"), True), -0.0, False),
+        (2**64, "a:b", False),
+        ('"quoted"', (), False),
+    ],
 )
 def test_fragment_of_a_kernel_that_the_release_has_not(served, tmp_path, mode, bias, text):
     x = aligned(64)
@@ -174,9 +183,9 @@ def test_fragment_of_a_kernel_that_the_release_has_not(served, tmp_path, mode, b
     said = refusal(served, lambda: kernel[lambda meta: (2, meta["BLOCK"])](x, (x, 5.0), True, mode, bias))
     assert "its source is not in the release, or has changed; this would make it:\n[kernel.mixed_kernel]" in said
     (unit,) = plan_fragment(tmp_path, said)
-    assert unit.grid == ("2", "64", "1")
+    assert not unit.grid
     assert [each.type for each in unit.arguments[:3]] == ["*fp32", "(*fp32, fp32)", "i1"]
-    assert [each.value for each in unit.arguments[3:]] == [mode, bias, 64]
+    assert repr([python_value(each.value) for each in unit.arguments[3:]]) == repr([mode, bias, 64])
 
 
 def test_what_no_spec_can_state_has_no_fragment(served):
@@ -186,7 +195,6 @@ def test_what_no_spec_can_state_has_no_fragment(served):
         (scale(launch_cooperative_grid=True), "cpu targets have no option `launch_cooperative_grid`"),
         (scale(extern_libs={}), "cpu targets have no option `extern_libs`"),
         (scale(BLOCK=[64]), "constexpr `BLOCK` is a list, which is no value of a spec"),
-        (scale(BLOCK=None), "constexpr `BLOCK` is None, which is a value only as the source's own default"),
         (scale(x, "x", 2.0, 64), "argument `x` is a str, for which there is no type"),
     ]
     for call, reason in cases:

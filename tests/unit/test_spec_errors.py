@@ -171,15 +171,6 @@ kernels/scale.toml:3:8: error: a grid has one to three dimensions, not 4
     grid = ["cdiv(n, BLOCK)", "1", "1", "1"]
            ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~""",
     ),
-    "no grid": (
-        'grid = ["cdiv(n, BLOCK)", "1", "1"]\n',
-        "",
-        """\
-kernels/scale.toml:1:9: error: kernel `scale` has no grid
-    [kernel.scale]
-            ^~~~~
-hint: write `grid = ["cdiv(n, BLOCK)"]`""",
-    ),
     "constexpr without a value": (
         "BLOCK = [128]\n",
         "",

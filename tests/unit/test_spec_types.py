@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from precast.codec import from_json, to_json
 from precast.errors import SpecError
 from precast.spec.model import Argument, Hint, Spelled, Variant, format_constant, spell
-from precast.spec.naming import MAXIMUM_NESTING, UnitName, parse_constant, parse_unit_text, python_value
+from precast.spec.naming import UnitName, parse_unit_text
+from precast.spec.spelling import MAXIMUM_NESTING, parse_constant, python_value
 from precast.spec.types import BITS, normalise_constant, parse_type
 from precast.target import ARCHITECTURES, Backend, Target
 

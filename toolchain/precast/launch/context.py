@@ -90,6 +90,7 @@ class KernelContext:
     identifier: str
     number: int
     source: str
+    has_grid: bool  # of its own: then a call may leave it out
     parameters: tuple[ParameterContext, ...]
     fields: tuple[FieldContext, ...]
     words: tuple[WordContext, ...]
@@ -154,6 +155,7 @@ def _kernel(interface: ReleaseInterface, kernel: KernelInterface, number: int) -
         identifier=identifier,
         number=number,
         source=kernel.source,
+        has_grid=kernel.has_grid,
         parameters=tuple(_parameter(slot) for slot in kernel.slots),
         fields=fields or (FieldContext("unsigned char none", "0", "this kernel has no axes"),),
         words=tuple(word for axis in kernel.axes for word in _words(prefix, axis)),

@@ -102,12 +102,15 @@ def check_hints(table: KernelTable, spec: KernelSpec) -> None:
 
 
 def read_grid(table: KernelTable, spec: KernelSpec) -> tuple[Expression, ...]:
-    """One to three expressions over integer arguments, axes and constexprs; `1` for each that is not written."""
+    """One to three expressions over integer arguments, axes and constexprs; `1` for each that is not written.
+
+    None without a grid: then each call gives one.
+    """
     found = []
     node = table.fields.get("grid")
+    if node is None:
+        return ()
     with table.problems.collect():
-        if node is None:
-            raise table.node.key_error(f"kernel `{spec.name}` has no grid", 'write `grid = ["cdiv(n, BLOCK)"]`')
         if not 1 <= len(node.items()) <= 3:
             raise node.error(f"a grid has one to three dimensions, not {len(node.items())}")
         integers = set(grid_names(spec))

@@ -13,8 +13,8 @@ from precast.errors import SpecError
 from precast.spec.decorators import CONFIG_DEFAULTS, CONFIG_OPTIONS
 from precast.spec.imported import ImportedKernel
 from precast.spec.model import Axis, Constant, Values, format_constant, spell
-from precast.spec.naming import MAXIMUM_NESTING
 from precast.spec.signature import Signature
+from precast.spec.spelling import MAXIMUM_NESTING
 from precast.spec.table import KernelTable
 from precast.spec.toml import Node
 from precast.spec.types import normalise_constant

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 
 from precast.errors import Place
 from precast.grid import Expression
+from precast.spec.spelling import Constant as Constant
 from precast.spec.spelling import Spelled as Spelled
 from precast.spec.spelling import format_constant as format_constant
 from precast.spec.spelling import spell as spell
 from precast.target import Target
 
 Scalar = str | bool | int | float
-Constant = Scalar | Spelled | None
 Options = tuple[tuple[str, Scalar], ...]  # sorted by name
 
 
@@ -82,7 +82,7 @@ class KernelSpec:
 
     name: str
     source: Source
-    grid: tuple[Expression, ...]  # three
+    grid: tuple[Expression, ...]  # three, or none: then each call gives its own
     arguments: tuple[ArgumentSpec, ...]  # run-time arguments, in the source's order
     constexprs: tuple[str, ...]  # names, in the source's order
     parameters: tuple[str, ...]  # every parameter of the function, in the source's order
@@ -196,7 +196,7 @@ class Unit:
     source: Source
     arguments: tuple[Argument, ...]  # every parameter of the function, in the source's order
     options: Options
-    grid: tuple[str, ...]  # three expressions
+    grid: tuple[str, ...]  # three expressions, or none
     reading: SourceReading = SourceReading()
 
     def __str__(self) -> str:

@@ -33,7 +33,7 @@ from precast.errors import Place, PrecastError
 from precast.job import Job
 from precast.passes.elementwise import check_lowered
 from precast.passes.plan import SelectedPass
-from precast.spec.naming import python_value
+from precast.spec.spelling import python_value
 from precast.store import digest_bytes
 from precast.target import Backend, Target
 

@@ -11,7 +11,7 @@ from typing import Any
 from precast.engines import StageFailure
 from precast.engines.triton import v3_9
 from precast.spec.model import Argument, Constant, Spelled, Unit
-from precast.spec.naming import items_of, python_value
+from precast.spec.spelling import items_of, python_value
 
 
 def make_constants(unit: Unit, function: Any) -> dict[str, Any]:

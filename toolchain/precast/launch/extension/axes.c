@@ -14,10 +14,39 @@ static int64_t find_word(const precast_index *index, const precast_axis_record *
     return 0;
 }
 
-static int64_t read_word(const precast_index *index, const precast_axis_record *axis, PyObject *value) {
+static PyObject *spell(PyObject *value);
+
+static PyObject *spell_items(PyObject *tuple) {
+    PyObject *items = PyList_New(0), *comma = PyUnicode_FromString(","), *joined = NULL, *text = NULL;
+    int failed = !items || !comma;
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_Size(tuple); i++) {
+        PyObject *item = spell(PyTuple_GetItem(tuple, i));
+        failed = !item || PyList_Append(items, item);
+        Py_XDECREF(item);
+    }
+    if (!failed && (joined = PyUnicode_Join(comma, items)))
+        text = PyUnicode_FromFormat("(%U)", joined);
+    Py_XDECREF(joined);
+    Py_XDECREF(comma);
+    Py_XDECREF(items);
+    return text;
+}
+
+/* A value as a unit's text has it: `none`, `true`, `(16,(8,none))`. */
+static PyObject *spell(PyObject *value) {
     if (value == Py_None || PyBool_Check(value))
-        return find_word(index, axis, value == Py_None ? "none" : value == Py_True ? "true" : "false");
-    PyObject *text = PyObject_Str(value);
+        return PyUnicode_FromString(value == Py_None ? "none" : value == Py_True ? "true" : "false");
+    if (!PyTuple_Check(value))
+        return PyObject_Str(value);
+    if (Py_EnterRecursiveCall(" in an axis's value"))
+        return NULL;
+    PyObject *text = spell_items(value);
+    Py_LeaveRecursiveCall();
+    return text;
+}
+
+static int64_t read_word(const precast_index *index, const precast_axis_record *axis, PyObject *value) {
+    PyObject *text = spell(value);
     const char *word = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     int64_t payload = word ? find_word(index, axis, word) : 0;
     Py_XDECREF(text);

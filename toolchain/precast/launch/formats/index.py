@@ -154,7 +154,7 @@ def _unit_row(
     leaves = [leaf for argument in arguments for leaf in leaves_of(argument)]
     slot_types = [(_type_code(type_text),) for _, type_text in leaves]
     buffers = [(tables.text(buffer.pass_name), buffer.bytes_per_program) for buffer in facts.buffers]
-    grid = [tables.shared_span("steps", _grid_steps(unit, text)) for text in unit.grid]
+    grid = [tables.shared_span("steps", _grid_steps(unit, text)) for text in unit.grid] or [(0, 0)] * 3
     kind, arch = _architecture(tables, unit.target)
     return (
         tables.text(str(unit)), tables.text(facts.symbol), number, image,

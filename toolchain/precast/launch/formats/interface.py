@@ -26,7 +26,7 @@ from precast.launch.formats.values import (
     word_of,
 )
 from precast.spec.model import Argument, Constant, Spelled, Unit
-from precast.spec.naming import python_value
+from precast.spec.spelling import python_value
 
 MAXIMUM_AXES = 16
 MAXIMUM_VALUES = 254
@@ -56,6 +56,7 @@ def interface_digest(interface: ReleaseInterface) -> str:
     for kernel in interface.kernels:
         units = units_of(interface, kernel.name)
         parts += [_text(kernel.name), _text(kernel.source), *_argument_parts(kernel), *_axis_parts(kernel)]
+        parts += [_number(kernel.has_grid)]
         parts += [_number(len(units)), *map(_text, units)]
     return hashlib.sha256(b"".join(parts)).hexdigest()
 
@@ -156,7 +157,7 @@ def _describe_kernel(name: str, units: Sequence[Unit]) -> KernelInterface:
         _describe_argument(name, column, axes, units)
         for column in zip(*(run_time_arguments(unit) for unit in units), strict=True)
     )
-    kernel = KernelInterface(name, units[0].source.text, arguments, axes)
+    kernel = KernelInterface(name, units[0].source.text, arguments, axes, bool(units[0].grid))
     if len(kernel.slots) > MAXIMUM_SLOTS:
         raise PlanError(f"kernel `{name}` has {len(kernel.slots)} arguments; a launcher takes {MAXIMUM_SLOTS}")
     return kernel

@@ -70,6 +70,7 @@ class KernelInterface:
     source: str
     arguments: tuple[ArgumentInterface, ...]
     axes: tuple[AxisInterface, ...]
+    has_grid: bool = True  # of its own; else each call gives one
 
     @property
     def slots(self) -> tuple[Slot, ...]:

@@ -6,9 +6,12 @@ standard library alone.
 
 from __future__ import annotations
 
+import enum
 import operator
 from collections.abc import Mapping
 from typing import Any
+
+from precast.spec.spelling import Spelled, format_constant, spell
 
 DTYPES = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1", "int1": "i1",
@@ -17,6 +20,10 @@ DTYPES = {
     "float8_e5m2fnuz": "fp8e5b16", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5", "float8e4b8": "fp8e4b8",
     "float8e5b16": "fp8e5b16", "float8e4b15": "fp8e4b15",
 }  # fmt: skip
+_LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "i1": "int1", "i8": "int8",
+         "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32",
+         "u64": "uint64", "fp8e4nv": "float8e4nv", "fp8e5": "float8e5", "fp8e4b8": "float8e4b8",
+         "fp8e5b16": "float8e5b16", "fp8e4b15": "float8e4b15"}  # fmt: skip
 _HOST = (1, 3, 11)  # DLPack's devices whose memory is the host's: CPU, and pinned for CUDA and ROCm
 
 
@@ -79,15 +86,31 @@ def bind(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any])
 
 
 def plain(value: Any) -> Any:
-    """A constexpr's value; an element type as `tl.` and its short name, however it is written."""
+    """A constexpr's value as a release knows it; an element type as `tl.` and its short name, however it is written."""
     if type(value).__name__ == "constexpr":
         value = value.value
+    if isinstance(value, enum.Enum):
+        return Spelled(f"{type(value).__module__}:{type(value).__qualname__}.{value.name}")
+    if hasattr(value, "fn") and hasattr(value, "src"):  # a jit function
+        return Spelled(f"{value.fn.__module__}:{value.fn.__qualname__}")
+    if type(value) is tuple:
+        return Spelled(f"({','.join(format_constant(_spell_item(item)) for item in value)})")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return spell(value)
     if type(value).__module__ == "numpy" and not hasattr(type(value), "__len__") and hasattr(value, "item"):
         return value.item()
     if type(value).__name__ == "dtype" or (isinstance(value, str) and value.startswith("tl.")):
         word = str(value).rpartition(".")[2]
         return f"tl.{DTYPES.get(word, word)}"
     return value
+
+
+def _spell_item(value: Any) -> Any:
+    """An item of a tuple; an element type by Triton's own name, as in a unit's text."""
+    word = plain(value)
+    if isinstance(word, str) and word.startswith("tl."):
+        return f"tl.{_LONG.get(word[3:], word[3:])}"
+    return word if word is None or isinstance(word, str | int | float | Spelled) else repr(word)
 
 
 def place_of(values: Any) -> str:

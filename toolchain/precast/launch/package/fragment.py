@@ -14,6 +14,7 @@ from typing import Any
 
 from precast.launch.package.calls import DTYPES, Call, place_of
 from precast.launch.package.variants import CPU_IGNORES, Unit
+from precast.spec.spelling import Spelled, items_of
 
 # Names that every release has functions of its own for.
 _RESERVED = frozenset({"open", "open_signed", "close", "error", "preload", "unload", "query", "selfcheck",
@@ -36,8 +37,10 @@ def render_fragment(
         each.name: _type_of(each, call.values[each.name]) for each in call.function.params if not each.is_constexpr
     }
     constants, axes = _constants(call)
-    grid = ", ".join(json.dumps(text) for text in _grid(call, types, own))
-    lines = [f"[kernel.{name}]", f'source = "{_source(call.function.fn)}"', f"grid = [{grid}]"]
+    lines = [f"[kernel.{name}]", f'source = "{_source(call.function.fn)}"']
+    grid = _grid(call, types, own)
+    if grid:
+        lines.append(f"grid = [{', '.join(map(json.dumps, grid))}]")
     if backends:
         lines.append(f"only = [{', '.join(json.dumps(f'{each}:*') for each in backends)}]")
     lines += _table(f"kernel.{name}.args", {each: json.dumps(text) for each, text in types.items()})
@@ -75,13 +78,11 @@ def _backends(call: Call, units: Sequence[Unit]) -> list[str]:
 
 
 def _grid(call: Call, types: dict[str, str], own: Sequence[Unit]) -> Sequence[str]:
-    """The kernel's grid in the release where all its names are here, else the numbers of this call."""
+    """The kernel's grid in the release where all its names are here, else none: each call gives its own."""
     integers = {name for name, kind in types.items() if kind[0] in "iu"} | {"min", "max", "cdiv"}
     integers |= {name for name, value in call.constants.items() if isinstance(value, int)}
     known = next((unit.grid for unit in own), ())
-    if known and all(name in integers for text in known for name in _GRID_NAME.findall(text)):
-        return known
-    return tuple(str(size) for size in (*call.sizes(), 1, 1)[:3])
+    return known if all(name in integers for text in known for name in _GRID_NAME.findall(text)) else ()
 
 
 def _constants(call: Call) -> tuple[dict[str, str], dict[str, str]]:
@@ -91,7 +92,7 @@ def _constants(call: Call) -> tuple[dict[str, str], dict[str, str]]:
     for name, value in call.constants.items():
         if value is None and name in defaults and defaults[name] is None:
             continue  # as the source has it
-        text = _toml(f"constexpr `{name}`", value)
+        text = _constexpr(f"constexpr `{name}`", value)
         if isinstance(value, str) and "{" in value:
             axes[name] = f"[{text}]"
         else:
@@ -114,6 +115,19 @@ def _options(call: Call, options: dict[str, Any], units: Sequence[Unit], backend
     return found
 
 
+def _constexpr(what: str, value: Any) -> str:
+    """A constexpr's value as TOML; a text that a spec would take for something else has quotes of its own."""
+    if value is None:
+        return '"none"'
+    if isinstance(value, Spelled) and value.is_tuple:
+        return f"[{', '.join(_constexpr(what, item) for item in items_of(value))}]"
+    if isinstance(value, Spelled):
+        return _toml(what, value.text) if value.is_reference else value.text
+    if isinstance(value, str) and (value == "none" or value[:1] == '"' or ":" in value):
+        return _toml(what, json.dumps(value, ensure_ascii=False))
+    return _toml(what, value)
+
+
 def _toml(what: str, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
@@ -121,8 +135,6 @@ def _toml(what: str, value: Any) -> str:
         return repr(value)
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    if value is None:
-        raise Unstated(f"{what} is None, which is a value only as the source's own default")
     raise Unstated(f"{what} is a {type(value).__name__}, which is no value of a spec")
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from precast.launch.package.calls import Call, place_of, plain
+from precast.spec.spelling import Spelled, python_value
 
 # Options of Triton that decide nothing on a CPU, whatever their value.
 CPU_IGNORES = frozenset({"num_warps", "num_ctas", "num_stages", "maxnreg"})
@@ -114,7 +115,7 @@ class Variants:
         for axis in self.kernel.axes:
             values = [unit.axes[axis] for unit in units if axis in unit.axes]
             if axis in constants and values:
-                chosen[axis] = constants[axis]
+                chosen[axis] = _axis_value(constants[axis])
             elif axis in said and said[axis] in values:
                 chosen[axis] = said[axis]
             elif axis in CPU_IGNORES and values and all(unit.backend == "cpu" for unit in units):
@@ -132,10 +133,21 @@ def read_variants(release: Any) -> dict[str, list[Variants]]:
         if name not in kernels:
             kernels[name] = Variants(release, release.kernel(name))
             found.setdefault(about["source"], []).append(kernels[name])
-        constants = {each: plain(value) for each, value in about["constants"].items()}
+        constants = {each: _constant_of(value) for each, value in about["constants"].items()}
         unit = Unit(entry["unit"], entry["target"], constants, about["options"], about["axes"], tuple(about["grid"]))
         kernels[name].units.append(unit)
     return found
+
+
+def _constant_of(described: Any) -> Any:
+    """A constexpr's value from an index's description."""
+    return Spelled(described["spelled"]) if isinstance(described, dict) else plain(described)
+
+
+def _axis_value(value: Any) -> Any:
+    """What a launch takes for an axis: of a spelling the number, else its text."""
+    number = python_value(value) if isinstance(value, Spelled) and not value.is_tuple else value
+    return number if isinstance(number, int | float) or not isinstance(value, Spelled) else value.text
 
 
 def describe_values(values: dict[str, Any]) -> str:

@@ -117,7 +117,10 @@ static int values_fit(const precast_index *index, const precast_unit_record *uni
     return 1;
 }
 
+/* Three programs, or none: then each launch gives the grid. */
 static int grids_fit(const precast_index *index, const precast_unit_record *unit) {
+    if (!precast_has_grid(unit))
+        return !unit->grid_count[1] && !unit->grid_count[2];
     for (int i = 0; i < 3; i++) {
         precast_span steps = {unit->grid_first[i], unit->grid_count[i]};
         if (!precast_span_fits(index, PRECAST_STEPS, steps) || steps.count > PRECAST_MOST_STEPS ||

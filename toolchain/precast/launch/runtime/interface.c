@@ -2,6 +2,7 @@
  * axes, whatever else the index claims. `formats/interface.py` makes it from the plan. */
 #include <string.h>
 
+#include "grid.h"
 #include "index_fits.h"
 #include "sha256.h"
 
@@ -54,6 +55,7 @@ void precast_digest_interface(const precast_index *index, unsigned char digest[3
         add_text(&hash, index, kernel->source);
         add_arguments(&hash, index, kernel);
         add_axes(&hash, index, kernel);
+        add_number(&hash, kernel->units.count && precast_has_grid(&index->units[kernel->units.first]));
         add_number(&hash, kernel->units.count);
         for (uint32_t j = 0; j < kernel->units.count; j++)
             add_text(&hash, index, index->units[kernel->units.first + j].text);

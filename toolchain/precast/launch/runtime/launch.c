@@ -92,6 +92,9 @@ static precast_status find_grid(const precast_index *index, const precast_unit_r
     int64_t programs;
     if (call->grid)
         grid[0] = call->grid->x, grid[1] = call->grid->y, grid[2] = call->grid->z;
+    else if (!precast_has_grid(unit))
+        return precast_fail(PRECAST_BAD_GRID, "%s has no grid in its spec: call `%s[grid](...)`",
+                            precast_text(index, unit->text), precast_text(index, index->kernels[unit->kernel].name));
     else if (ready && ready->constant_grid)
         grid[0] = ready->grid[0], grid[1] = ready->grid[1], grid[2] = ready->grid[2];
     else if ((status = find_dimension(index, unit, call, 0, &grid[0])) != PRECAST_OK ||

@@ -31,7 +31,7 @@ typedef enum precast_status {
     PRECAST_NO_DEVICE = 5,      /* no driver, one that does not start, or no device */
     PRECAST_NO_UNIT = 6,        /* no unit fits what was asked */
     PRECAST_BAD_ARGUMENT = 7,   /* an argument breaks a promise of the spec, or has the wrong type */
-    PRECAST_BAD_GRID = 8,       /* the grid overflows, is negative or exceeds the device's limits */
+    PRECAST_BAD_GRID = 8,       /* the grid overflows, is negative, exceeds the device's limits or is not given */
     PRECAST_OUT_OF_MEMORY = 9,
     PRECAST_DRIVER_FAILED = 10, /* the driver's own error, named in the sentence */
     PRECAST_KERNEL_FAILED = 11, /* a device assertion failed (CPU) */

@@ -64,8 +64,8 @@ static void list_types(const precast_index *index, const precast_unit_record *un
 }
 
 static void find_constant_grid(const precast_index *index, const precast_unit_record *unit, precast_ready *ready) {
-    ready->constant_grid = 1;
-    for (int i = 0; i < 3; i++) {
+    ready->constant_grid = (uint8_t)precast_has_grid(unit);
+    for (int i = 0; i < 3 && precast_has_grid(unit); i++) {
         const precast_step_record *steps = &index->steps[unit->grid_first[i]];
         ready->constant_grid &= (uint8_t)precast_is_constant(steps, unit->grid_count[i]);
         ready->grid[i] = steps->operand;
