@@ -14,7 +14,7 @@ from typing import Any
 TESTS = Path(__file__).parents[1]
 sys.path[:0] = [str(TESTS / "build"), str(TESTS / "launch")]
 
-from launch_release import run  # noqa: E402
+import launch_release  # noqa: E402
 from release_fixture import make_parts  # noqa: E402
 
 from precast.launch.sources import RUNTIME  # noqa: E402
@@ -58,8 +58,9 @@ class PrecastPolicy(ctypes.Structure):
 def build_runtime(folder: Path) -> ctypes.CDLL:
     """The runtime with its inner functions exported."""
     library = folder / "libruntime.so"
-    run(["cc", "-std=c11", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE", *map(str, sorted(RUNTIME.glob("*.c"))),
-         "-o", str(library), "-lpthread", "-ldl"])  # fmt: skip
+    sources = map(str, sorted(RUNTIME.glob("*.c")))
+    flags = ("-std=c11", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE")
+    launch_release.run(["cc", *flags, *sources, "-o", str(library), "-lpthread", "-ldl"])
     runtime = ctypes.CDLL(str(library))
     runtime.precast_error.restype = ctypes.c_char_p
     runtime.precast_close.argtypes = [ctypes.c_void_p]
