@@ -34,7 +34,7 @@ static int compare_numbers(number left, number right) {
 static number take_epoch(const char **text) {
     const char *start = *text;
     number epoch = take_number(text);
-    if (**text == '!')
+    if (epoch.length && **text == '!')
         return ++*text, epoch;
     *text = start;
     return (number){"0", 1};
@@ -49,10 +49,11 @@ static number take_part(const char **text, int first) {
 }
 
 int precast_is_minimum(const char *text) {
+    int parts = 0;
     take_epoch(&text);
-    for (int first = 1; take_part(&text, first).length; first = 0)
-        continue;
-    return !*text && is_digit(text[-1]);
+    while (take_part(&text, !parts).length)
+        parts++;
+    return parts && !*text;
 }
 
 int precast_is_at_least(const char *version, const char *minimum) {
