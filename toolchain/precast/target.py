@@ -147,8 +147,11 @@ OPTIONS: dict[Backend, tuple[OptionRule, ...]] = {
         OptionRule("llvm_fn_attrs", str),
         OptionRule("wgp_cu_mode", str, choices=("wgp", "cu")),
     ),
-    Backend.CPU: _COMMON_OPTIONS,
+    Backend.CPU: (*_COMMON_OPTIONS, OptionRule("strict", bool)),
 }
+# Options of our CPU engine, of which Triton does not know. `strict`: a load stays on its side of every store that may
+# touch the same memory, though it be through another argument.
+ENGINE_OPTIONS = {"strict": False}
 # What the target decides, or a pass pipeline (`ir_override`), and a spec cannot.
 FIXED_OPTIONS = frozenset({
     "arch", "backend_name", "warp_size", "extern_libs", "ir_override", "supported_fp8_dtypes",

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from precast.artifact import Facts
 from precast.engines import Announce, SourceText, StageFailure, StageOutput, cpu
@@ -22,6 +23,7 @@ from precast.errors import PassError, Place
 from precast.job import Job
 from precast.store import digest_bytes
 
+Made = TypeVar("Made", str, bytes)
 LIBRARIES = ("llvmlite", "xtc-mlir-python-bindings")
 
 
@@ -48,6 +50,7 @@ class CpuUnitEngine:
             "steps": repr(cpu.describe_pipeline(stage, job.unit.target.arch)),
             "engine": self._identity,
             "symbol": cpu.symbol_of(job.unit.slug) if stage == "obj" else "",
+            "strict": _is_strict(job),
         }
         return digest_bytes(json.dumps(material, sort_keys=True).encode())
 
@@ -57,9 +60,12 @@ class CpuUnitEngine:
             return self._triton.run_stage(job, stage, source, announce)
         level = job.unit.target.arch
         if stage == "obj":
-            return StageOutput(cpu.emit_object(source.text, level, cpu.symbol_of(job.unit.slug)))
+            symbol = cpu.symbol_of(job.unit.slug)
+            return StageOutput(
+                self._explain(job, stage, lambda text: cpu.emit_object(text, level, symbol))(source.text)
+            )
         passes = self._triton.open(job)
-        lower = self._explain(job, _lowering(stage, level))
+        lower = self._explain(job, stage, _lowering(stage, level, _is_strict(job)))
         outcome = run_cpu_stage(stage, source.text, lower, passes.passes, passes.facts, announce)
         return StageOutput(
             outcome.made.encode(), passes=outcome.passes, findings=outcome.findings, buffers=outcome.buffers
@@ -79,33 +85,44 @@ class CpuUnitEngine:
         facts = replace(facts, buffers=buffers, tensor_descriptors=tuple(descriptors.values()))
         return self._triton.add_origin(job, facts)
 
-    def _explain(self, job: Job, lower: Callable[[str], str]) -> Callable[[str], str]:
+    def _explain(self, job: Job, stage: str, lower: Callable[[str], Made]) -> Callable[[str], Made]:
         """`lower`, with what it refuses told at the user's line: found by lowering text that knows its places."""
 
-        def lower_or_explain(text: str) -> str:
+        def lower_or_explain(text: str) -> Made:
             try:
                 return lower(text)
             except PassError as error:
-                raise StageFailure(error.message, error.where or self._find_place(job, lower), error.hint) from error
+                where = error.where or self._find_place(job, stage)
+                raise StageFailure(error.message, where, error.hint) from error
 
         return lower_or_explain
 
-    def _find_place(self, job: Job, lower: Callable[[str], str]) -> Place | None:
+    def _find_place(self, job: Job, stage: str) -> Place | None:
+        """The line that `loops` refuses; for later stages, which know of no line, the kernel's own."""
         try:
-            lower(self._triton.run_located(job, ("ttir",)).text)
-        except PassError as error:
-            project = Path(job.project)
-            if error.where is None or not Path(error.where.file).is_relative_to(project):
-                return error.where
-            return replace(error.where, file=Path(error.where.file).relative_to(project).as_posix())
+            located = self._triton.run_located(job, ("ttir",)).text
+            where = cpu.find_kernel_place(located)
+            if stage == "loops":
+                try:
+                    _lowering(stage, job.unit.target.arch, _is_strict(job))(located)
+                except PassError as error:
+                    where = error.where or where
         except Exception:  # a place is a courtesy: the refusal itself is told without it
             return None
-        return None
+        project = Path(job.project)
+        if where is None or not Path(where.file).is_relative_to(project):
+            return where
+        return replace(where, file=Path(where.file).relative_to(project).as_posix())
 
 
-def _lowering(stage: str, level: str) -> Callable[[str], str]:
-    lower = cpu.lower_ttir if stage == "loops" else cpu.lower_loops
-    return lambda text: lower(text, level)
+def _lowering(stage: str, level: str, strict: bool) -> Callable[[str], str]:
+    if stage == "loops":
+        return lambda text: cpu.lower_ttir(text, level, strict)
+    return lambda text: cpu.lower_loops(text, level)
+
+
+def _is_strict(job: Job) -> bool:
+    return bool(dict(job.unit.options).get("strict"))
 
 
 def identify_engine() -> str:

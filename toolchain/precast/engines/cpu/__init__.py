@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from precast.artifact import Facts, Parameter
-from precast.errors import PassError
+from precast.errors import PassError, Place
 
 STAGES = ("loops", "llir", "obj")
 
@@ -20,25 +20,44 @@ STAGES = ("loops", "llir", "obj")
 def lower_ttir(ttir_text: str, level: str, strict: bool = False) -> str:
     """`loops` MLIR text for a feature level (`x86-64-v2`, `-v3`, `-v4`) from a kernel's TTIR.
 
+    The engine reads MLIR's generic form; Triton's own printer makes it of the pretty one.
     `strict` keeps every load on its side of a store that may touch the same memory, through whatever argument.
     """
     from precast.engines.cpu import lowering
+    from precast.engines.cpu.errors import faults_told
 
-    return lowering.lower_module(ttir_text, level, strict)
+    if '"builtin.module"' not in ttir_text:
+        from precast.engines.triton.bridge import make_generic
+
+        ttir_text = make_generic(ttir_text)
+    with faults_told():
+        return lowering.lower_module(ttir_text, level, strict)
 
 
 def lower_loops(text: str, level: str) -> str:
     """LLVM IR text from `loops` text."""
     from precast.engines.cpu import pipeline
+    from precast.engines.cpu.errors import faults_told
 
-    return pipeline.lower_module(text)
+    with faults_told():
+        return pipeline.lower_module(text)
 
 
 def emit_object(llvm_ir: str, level: str, symbol: str) -> bytes:
     """An ELF object for the level from LLVM IR text; its entry is called `symbol`."""
     from precast.engines.cpu import object as object_stage
+    from precast.engines.cpu.errors import faults_told
 
-    return object_stage.emit_object(llvm_ir, level, symbol)
+    with faults_told():
+        return object_stage.emit_object(llvm_ir, level, symbol)
+
+
+def find_kernel_place(ttir_text: str) -> Place | None:
+    """Where the kernel of located TTIR text is defined in the source."""
+    from precast.engines.cpu.reader import parse_ttir
+    from precast.engines.triton.bridge import make_generic
+
+    return next((each.operation.where for each in parse_ttir(make_generic(ttir_text)) if each.public), None)
 
 
 def symbol_of(slug: str) -> str:

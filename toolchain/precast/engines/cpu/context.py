@@ -86,6 +86,7 @@ class Context:
         self.shared: set[str] = set()  # pointers of buffers that several values live in: nothing may write into them
         self.program: tuple[Scalar, ...] = ()  # ids x, y, z and counts x, y, z
         self.status = scratch
+        self.current: Op | None = None  # what is being lowered
 
     @property
     def bounce(self) -> str:
@@ -254,6 +255,8 @@ class Context:
 
     def _evaluate_shifted(self, place: Shifted, value: Value, cursor: Cursor) -> Form:
         start = self.evaluate(place.start, cursor)
+        if place.distance.constant == 0:
+            return start
         name = "tt.addptr" if value.type.is_pointer else "arith.addi"
         return self.arithmetic.apply(Op(name, results=[Value(value.type)]), [start, place.distance], cursor.width)[0]
 

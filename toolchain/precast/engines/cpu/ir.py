@@ -125,11 +125,10 @@ class Op:
 
 @dataclass(frozen=True)
 class Function:
-    """One `tt.func`: its op, name and argument names as the source has them (`argN` when the text lost them)."""
+    """One `tt.func`: its op and name."""
 
     operation: Op
     name: str
-    arguments: tuple[str, ...]
     public: bool
 
     @property

@@ -28,8 +28,3 @@ class Locations:
         if (match := _NAME.match(location)) and match[2]:
             return self.find(match[2])
         return self.find(location) if location in self._aliases else None
-
-    def name(self, location: str) -> str:
-        """The variable's name in a named location, or nothing."""
-        match = _NAME.match(self._aliases.get(location, location).strip())
-        return match[1] if match else ""

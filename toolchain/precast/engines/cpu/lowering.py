@@ -11,6 +11,7 @@ from precast.engines.cpu.aliasing import Addresses
 from precast.engines.cpu.analyses import Analysis, find_widened
 from precast.engines.cpu.branches import structure_regions
 from precast.engines.cpu.context import Context
+from precast.engines.cpu.errors import faults_told
 from precast.engines.cpu.ir import Function
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.machine import MACHINES, Machine
@@ -43,9 +44,10 @@ def lower_module(text: str, level: str, strict: bool = False) -> str:
         if value.type.element not in _ARGUMENTS or value.type.is_tensor:
             raise PassError(f"the CPU engine cannot take an argument of type `{value.type}`", function.operation.where)
     context = Context(machine, "%scratch", find_widened(function))
-    kernel = Kernel(context, Analysis(function, strict), statements.lower_block, statements.write_value)
-    _lower_body(kernel, function)
-    return _render_module(context, function, machine)
+    with faults_told(lambda: (context.current or function.operation).where):
+        kernel = Kernel(context, Analysis(function, strict), statements.lower_block, statements.write_value)
+        _lower_body(kernel, function)
+        return _render_module(context, function, machine)
 
 
 _ARGUMENTS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "ptr", "f8E4M3FN", "f8E5M2")

@@ -10,6 +10,10 @@ import llvmlite.binding as llvm
 from precast.errors import PassError
 
 TRIPLE = "x86_64-unknown-linux-gnu"
+# Scheduling compares the memory accesses of a block pair by pair up to this many; long straight code takes no longer
+# for each op than short code then. An option of the process's LLVM, which this engine alone uses.
+_SCHEDULED_AT_ONCE = 200
+llvm.set_option("precast", f"-dag-maps-huge-region={_SCHEDULED_AT_ONCE}")
 # One table for describing, keying and running.
 OPTIONS = (
     ("speed_level", 2), ("loop_vectorization", False), ("slp_vectorization", False), ("loop_unrolling", False),

@@ -1,7 +1,7 @@
-"""TTIR text to the engine's IR. In: MLIR text, generic or pretty, as Triton prints it. Out: `Function`s.
+"""TTIR text to the engine's IR. In: MLIR text in its generic form. Out: `Function`s.
 
-One loose grammar reads all pretty forms: `results = name words operands {attributes} : types (-> | to) types`. What
-depends on the op (which types are results', what the bare words mean) is in `syntax`.
+The generic form spells every type and attribute out, so nothing depends on the op; `syntax` gives attributes their
+meaning.
 """
 
 from __future__ import annotations
@@ -73,11 +73,6 @@ class Reader:
 
     def peek(self, ahead: int = 1) -> str:
         return self.tokens[min(self.at + ahead, len(self.tokens) - 1)][1]
-
-    @property
-    def starts_line(self) -> bool:
-        """Whether the token stands first in its line: an op with neither operands nor types ended before it."""
-        return "\n" in self.text[self.tokens[self.at - 1][2] : self.tokens[self.at][2]]
 
     def fail(self, wanted: str) -> PassError:
         line = self.text.count("\n", 0, self.tokens[self.at][2]) + 1
@@ -269,19 +264,13 @@ class Reader:
                 self.take()
                 self.expect("=")
                 self.parse_attribute()
-            elif self.accept("module"):
-                if self.kind == "symbol":
-                    self.take()
-                if self.accept("attributes"):
-                    self.parse_attributes()
-                self._parse_functions()
             elif self.token == '"builtin.module"':
-                self._parse_generic_module()
+                self._parse_module()
             else:
-                self._parse_function()
+                raise self.fail('`"builtin.module"`: text in generic form')
         return self.functions
 
-    def _parse_generic_module(self) -> None:
+    def _parse_module(self) -> None:
         self.take()
         self.listed("(", ")", self.take)
         if self.accept("<"):
@@ -310,53 +299,24 @@ class Reader:
 
     def _parse_function(self) -> None:
         self.values = {}
-        if self.token == '"tt.func"':
-            operation = self.parse_operation()
-            assert operation is not None
-        else:
-            operation = self._parse_pretty_function()
-        name = str(operation.attributes["sym_name"])
-        names = operation.attributes.get("names") or [f"arg{i}" for i in range(len(operation.body.arguments))]
+        operation = self.parse_operation()
+        if operation.name != "tt.func":
+            raise PassError(f"a TTIR module has functions alone; this one has `{operation.name}`", operation.where)
         public = operation.attributes.get("sym_visibility", "public") == "public"
-        self.functions.append(Function(operation, name, tuple(names), public))
-
-    def _parse_pretty_function(self) -> Op:
-        self.expect("tt.func")
-        operation = Op("tt.func")
-        if self.token in ("public", "private"):
-            operation.attributes["sym_visibility"] = self.take()
-        operation.attributes["sym_name"] = self.take()[1:].strip('"')
-        names = self.listed("(", ")", self._parse_function_argument)
-        if self.accept("->"):
-            operation.attributes["result_types"] = self.parse_types()
-        if self.accept("attributes"):
-            operation.attributes.update(self.parse_attributes())
-        operation.attributes["names"] = [name for name, _ in names]
-        operation.regions.append(self.parse_region(operation, [value for _, value in names]))
-        operation.where = self.locations.find(self._take_location())
-        return operation
-
-    def _parse_function_argument(self) -> tuple[str, Value]:
-        name = self.take()
-        self.expect(":")
-        value = self.declare(name, self.parse_type())
-        if self.token == "{":
-            self.parse_attributes()
-        location = self._take_location()
-        return self.locations.name(location) or name[1:], value
+        self.functions.append(Function(operation, str(operation.attributes["sym_name"]), public))
 
     def declare(self, name: str, type_: Type) -> Value:
         value = Value(type_)
         self.values[name] = value
         return value
 
-    def parse_region(self, owner: Op, arguments: list[Value] | None = None) -> list[Block]:
-        """`{ … }`, the entry block with `arguments` unless the text labels it."""
+    def parse_region(self, owner: Op) -> list[Block]:
+        """`{ … }`; the entry block need not have a label, and an empty region has no block."""
         self.expect("{")
         outer, self.blocks = self.blocks, {}
         blocks: list[Block] = []
-        if self.kind != "caret":
-            blocks.append(self._start_block(Block(), owner, arguments or []))
+        if self.kind != "caret" and self.token != "}":
+            blocks.append(self._start_block(Block(), owner, []))
             self._parse_operations(blocks[-1])
         while self.kind == "caret":
             block = self._block(self.take())
@@ -395,11 +355,10 @@ class Reader:
 
     def parse_operation(self) -> Op:
         names = self._parse_result_names()
+        if self.kind != "string":
+            raise self.fail("an op in generic form")
         operation = Op(self.take().strip('"'))
-        if self.tokens[self.at - 1][0] == "string":
-            types = self._parse_generic(operation)
-        else:
-            types = syntax.parse_pretty(self, operation, len(names))
+        types = self._parse_rest(operation)
         count = sum(width for _, width in names)
         if count not in (0, len(types)):
             raise self.fail(f"{count} result types of `{operation.name}`")
@@ -451,7 +410,8 @@ class Reader:
             self.expect(")")
         return block, operands
 
-    def _parse_generic(self, operation: Op) -> list[Type]:
+    def _parse_rest(self, operation: Op) -> list[Type]:
+        """What follows an op's name; returns the types of its results."""
         operation.operands = self.listed("(", ")", self.parse_operand)
         if self.token == "[":
             operation.successors = self.listed("[", "]", self.parse_successor)

@@ -33,6 +33,7 @@ def lower_block(kernel: Kernel, block: Block) -> None:
 
 
 def lower_operation(kernel: Kernel, operation: Op) -> None:
+    kernel.context.current = operation
     lowering = _LOWERINGS.get(operation.name)
     if operation.name in _REFUSED:
         raise refuse(operation, _REFUSED[operation.name])

@@ -16,20 +16,35 @@ from mlir import ir as upstream
 from mlir._mlir_libs import _mlir
 from triton._C import libtriton
 
+from precast.engines.triton.capture import capture_errors, first_error
+from precast.errors import PassError
+
 _POISON = "?"  # no data layout: with it a module does not verify, and MLIR prints what does not verify generically
 _ATTRIBUTE = f'llvm.data_layout = "{_POISON}"'
 _ALIAS = re.compile(r"^([#!](?!loc\d*\b)[A-Za-z_][\w.$]*) = (.*)$", re.MULTILINE)
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[#!][A-Za-z_][\w.$]*')
 
 
-def print_generic(module: Any) -> str:
-    """The generic text of a libtriton module, with locations. Spoils `module`: go on with a parsed copy."""
+def print_generic(module: Any, *, locations: bool = True) -> str:
+    """The generic text of a libtriton module. Spoils `module`: go on with a parsed copy."""
     builder = libtriton.ir.builder(module.context)
     module.set_attr("llvm.data_layout", builder.get_string_attr(_POISON))
-    text = str(module)
+    text = str(module) if locations else str(module.str_nodebug())
     text = text.replace(f"{{{_ATTRIBUTE}, ", "{").replace(f", {_ATTRIBUTE}", "").replace(f" {{{_ATTRIBUTE}}}", "")
     assert _ATTRIBUTE not in text, "the module's printed form has changed"
     return inline_aliases(text)
+
+
+def make_generic(text: str) -> str:
+    """TTIR text in the generic form, with locations where it has any; `PassError` when libtriton does not know it."""
+    context = libtriton.ir.context()
+    libtriton.ir.load_dialects(context)
+    with capture_errors() as errors:
+        try:
+            module = parse_triton(text, context)
+        except RuntimeError as error:
+            raise PassError(f"the TTIR is not valid: {first_error(errors.read()) or error}") from error
+    return print_generic(module, locations="loc(" in text)
 
 
 def inline_aliases(text: str) -> str:

@@ -15,7 +15,7 @@ from precast.engines.triton import v3_9
 from precast.engines.triton.constants import make_constants
 from precast.errors import nearest_hint
 from precast.spec.model import Argument, Scalar, Unit
-from precast.target import OPTIONS, Backend, float8_types
+from precast.target import ENGINE_OPTIONS, OPTIONS, Backend, float8_types
 
 Attributes = list[list[str | int]]
 # What decides nothing before the ttgir stage, which CPU units do not have.
@@ -61,15 +61,15 @@ def make_attributes(argument: Argument, backend: Backend) -> Attributes:
 
 def make_options(unit: Unit, backend: Any) -> Any:
     """The backend's option record for a unit; `StageFailure` for an option or value that it cannot have."""
-    known = v3_9.option_names(backend)
+    own = ENGINE_OPTIONS if unit.target.kind is Backend.CPU else {}
+    known = (*v3_9.option_names(backend), *own)
     for name, _ in unit.options:
         if name not in known:
             raise StageFailure(
                 f"target {unit.target} has no option `{name}`", hint=nearest_hint(name, known, "options")
             )
-    wanted: dict[str, Any] = {
-        name: value for name, value in unit.options if unit.target.kind is not Backend.CPU or name not in GPU_ONLY
-    }
+    left_out = (*GPU_ONLY, *own) if unit.target.kind is Backend.CPU else ()
+    wanted: dict[str, Any] = {name: value for name, value in unit.options if name not in left_out}
     if unit.target.kind is Backend.CPU:
         wanted["supported_fp8_dtypes"] = tuple(sorted(float8_types(unit.target)))  # our engine's, not the front end's
     try:
@@ -80,6 +80,8 @@ def make_options(unit: Unit, backend: Any) -> Any:
 
 def list_options(unit: Unit, options: Any) -> tuple[tuple[str, Scalar | None], ...]:
     """Every option that a spec could have stated for the unit's target, with the value that it was compiled with."""
-    values = {rule.name: getattr(options, rule.name) for rule in OPTIONS[unit.target.kind]}
+    values = {
+        rule.name: getattr(options, rule.name, ENGINE_OPTIONS.get(rule.name)) for rule in OPTIONS[unit.target.kind]
+    }
     plain = {name: value for name, value in values.items() if value is None or isinstance(value, str | int | float)}
     return tuple(sorted({**plain, **dict(unit.options)}.items()))

@@ -1,0 +1,1 @@
+"""Random block programs through the CPU engine, compared with a NumPy evaluator that shares nothing with it."""
