@@ -151,6 +151,7 @@ SOURCES = {
         ("kernels/unrelated.py", "", "x = 1", ""),
         ("pyproject.toml", 'version = "1.0"', 'version = "1.1"', ""),
         ("pyproject.toml", 'version = "1.0"', 'version = "1.0"\nline_info = true', "scale alone"),
+        ("pyproject.toml", 'version = "1.0"', 'version = "1.0"\nenvironment.FAST = 1', "scale alone"),
         ("pyproject.toml", 'version = "1.0"', 'version = "1.0"\ntriton = { TRITON_X = 1 }', "scale alone"),
         ("pyproject.toml", 'version = "1.0"', 'version = "1.0"\ntime_limit_s = 5', ""),
     ],

@@ -37,6 +37,9 @@ def test_everything_that_can_be_said(tmp_path):
         [tool.precast.triton]
         TRITON_F32_DEFAULT = "ieee"
         AMDGCN_USE_BUFFER_OPS = false
+        [tool.precast.environment]
+        GEMS_VENDOR = "nvidia"
+        FLA_USE_TMA = 1
         [[tool.precast.pass]]
         use = "count-loads"
         kernels = "attn_*"
@@ -54,7 +57,8 @@ def test_everything_that_can_be_said(tmp_path):
     assert found.kernels == ("specs/*.toml", "more/*.toml")
     assert found.search_path == (tmp_path / "src", tmp_path / "shared")
     environment = (("AMDGCN_USE_BUFFER_OPS", "0"), ("TRITON_F32_DEFAULT", "ieee"))
-    assert found.settings == CompileSettings(True, environment, str(tmp_path / "ptxas"))
+    heard = (("FLA_USE_TMA", "1"), ("GEMS_VENDOR", "nvidia"))
+    assert found.settings == CompileSettings(True, environment, str(tmp_path / "ptxas"), heard)
     assert (found.time_limit_s, found.memory_limit_mb) == (60.0, 4096)
     assert found.passes == (
         PassSelection("count-loads", ("attn_*",), ("*",), ("cuda:*",), (("cached", True), ("limit", 3))),
@@ -186,6 +190,33 @@ pyproject.toml:8:1: error: `CUDA_PATH` is no variable of Triton's
     CUDA_PATH = "x"
     ^~~~~~~~~
 hint: they begin with `TRITON_` or `AMDGCN_`""",
+        ),
+        (
+            SETTINGS
+            + '[tool.precast.environment]\nTRITON_F32_DEFAULT = "ieee"\nHOME = "/h"\nPYTHONPATH = "p"\n"A-B" = 1\n'
+            + '[tool.precast.triton]\nTRITON_BACKENDS_IN_TREE = 0\n',
+            """\
+pyproject.toml:6:1: error: `TRITON_F32_DEFAULT` is Triton's
+    TRITON_F32_DEFAULT = "ieee"
+    ^~~~~~~~~~~~~~~~~~
+hint: set it in [tool.precast.triton]
+
+pyproject.toml:7:1: error: `HOME` cannot be set: a worker has its own
+    HOME = "/h"
+    ^~~~
+
+pyproject.toml:8:1: error: `PYTHONPATH` cannot be set: a worker has its own
+    PYTHONPATH = "p"
+    ^~~~~~~~~~
+
+pyproject.toml:9:1: error: `A-B` cannot be a variable's name
+    "A-B" = 1
+    ^~~~~
+hint: letters, digits and underscores
+
+pyproject.toml:11:1: error: `TRITON_BACKENDS_IN_TREE` cannot be set: workers use Triton's own back ends alone
+    TRITON_BACKENDS_IN_TREE = 0
+    ^~~~~~~~~~~~~~~~~~~~~~~""",
         ),
         (
             SETTINGS

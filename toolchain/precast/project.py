@@ -25,12 +25,15 @@ SETTINGS_FILE = "pyproject.toml"
 NATIVE = "native"
 _NATIVE_TARGET = f"{Backend.CPU.value}:{NATIVE}"
 KEYS = (
-    "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "line_info",
-    "time_limit_s", "memory_limit_mb",
+    "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "environment",
+    "line_info",    "time_limit_s", "memory_limit_mb",
 )  # fmt: skip
 PASS_KEYS = ("use", "kernels", "variants", "targets", "options", "at", "enabled")
 # Read at a process's start, before a project's settings can be: these stay the user's and change no code.
 HARMLESS_VARIABLES = frozenset({"TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_DUMP_DIR"})
+TRITON_VARIABLE = r"(TRITON|AMDGCN|LLVM|MLIR|PRECAST)_[A-Z0-9_]+"
+# What a worker process is started with, for itself.
+OWN_VARIABLES = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "SYSTEMROOT", "HOME", "TMPDIR", "LC_ALL", "LANG"})
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,8 @@ class _Reader:
                 self._problems.add(self._fields["tools"].unknown_keys(("ptxas",), "tool"))
                 tools = self._fields["tools"].table()
                 ptxas = self._tool(tools["ptxas"]) if "ptxas" in tools else ""
-        return CompileSettings(line_info, tuple(sorted(self._variables())), ptxas)
+        environment = tuple(sorted(self._environment()))
+        return CompileSettings(line_info, tuple(sorted(self._variables())), ptxas, environment)
 
     def _tool(self, node: Node) -> str:
         """A tool's path, absolute in a job and never in a key: the file's digest is."""
@@ -230,10 +234,25 @@ class _Reader:
         """`[tool.precast.triton]`: variables of the worker's environment."""
         for name, node in self._node_table("triton").items():
             with self._problems.collect():
-                if not re.fullmatch(r"(TRITON|AMDGCN|LLVM|MLIR|PRECAST)_[A-Z0-9_]+", name):
+                if not re.fullmatch(TRITON_VARIABLE, name):
                     raise node.key_error(
                         f"`{name}` is no variable of Triton's", "they begin with `TRITON_` or `AMDGCN_`"
                     )
+                if name == "TRITON_BACKENDS_IN_TREE":
+                    raise node.key_error(f"`{name}` cannot be set: workers use Triton's own back ends alone")
+                value = node.value
+                yield name, str(int(value)) if isinstance(value, (bool, int)) else node.text()
+
+    def _environment(self) -> Iterator[tuple[str, str]]:
+        """`[tool.precast.environment]`: variables that kernels' modules hear of, beside what a worker needs itself."""
+        for name, node in self._node_table("environment").items():
+            with self._problems.collect():
+                if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                    raise node.key_error(f"`{name}` cannot be a variable's name", "letters, digits and underscores")
+                if re.fullmatch(TRITON_VARIABLE, name):
+                    raise node.key_error(f"`{name}` is Triton's", "set it in [tool.precast.triton]")
+                if name in OWN_VARIABLES or name.startswith("PYTHON"):
+                    raise node.key_error(f"`{name}` cannot be set: a worker has its own")
                 value = node.value
                 yield name, str(int(value)) if isinstance(value, (bool, int)) else node.text()
 

@@ -79,6 +79,7 @@ def describe_pass(use: PassUse) -> str:
 def describe_settings(settings: CompileSettings) -> Entries:
     """The project's settings; a tool's path is left out, its digest stands among the tools."""
     environment = tuple((f"triton.{name}", value) for name, value in settings.environment)
+    environment += tuple((f"environment.{name}", value) for name, value in settings.module_environment)
     return (("line_info", format_constant(settings.line_info)), *environment)
 
 

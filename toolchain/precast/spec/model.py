@@ -143,6 +143,7 @@ class CompileSettings:
     line_info: bool = False
     environment: tuple[tuple[str, str], ...] = ()  # [tool.precast.triton]: TRITON_* variables for the worker
     ptxas: str = ""  # [tool.precast.tools]: a path, or Triton's own
+    module_environment: tuple[tuple[str, str], ...] = ()  # [tool.precast.environment]: what kernels' modules hear of
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def worker_environment(settings: CompileSettings, environ: Mapping[str, str], sc
     environment["TRITON_DISABLE_LINE_INFO"] = "0" if settings.line_info else "1"
     if settings.ptxas:
         environment |= {"TRITON_PTXAS_PATH": settings.ptxas, "TRITON_PTXAS_BLACKWELL_PATH": settings.ptxas}
-    return environment | dict(settings.environment)
+    return environment | dict(settings.module_environment) | dict(settings.environment)
 
 
 def find_ignored_variables(environ: Mapping[str, str], settings: CompileSettings) -> tuple[str, ...]:
