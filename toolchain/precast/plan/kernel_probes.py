@@ -7,6 +7,7 @@ source; kept in `build/kernels/` until the source, what its import read, the set
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,8 @@ def read_imported(request: ProbeRequest, folder: Path, build: Path) -> Mapping[s
 
     `folder` is the project's as the user gave it, for places.
     """
-    file = build / FOLDER / f"{request.source.function}-{digest_text(request.source.text)[:12]}.json"
+    name = re.sub(r"\W+", "_", request.source.function)[:40]
+    file = build / FOLDER / f"{name}-{digest_text(request.source.text)[:12]}.json"
     answer = _read_kept(file)
     if answer is None or answer.request != request.digest or not is_fresh(answer, Path(request.project)):
         answer = run_probe(request, folder, file)

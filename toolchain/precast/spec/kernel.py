@@ -21,7 +21,7 @@ from precast.spec.options import ALL_OPTIONS, check_options, read_only, read_opt
 from precast.spec.problems import Problems
 from precast.spec.questions import add_answers, find_questions
 from precast.spec.references import References
-from precast.spec.signature import Signature
+from precast.spec.signature import Signature, combine_signatures
 from precast.spec.sources import SourceReader
 from precast.spec.table import KernelTable
 from precast.spec.toml import Document, Node
@@ -74,13 +74,24 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
         table.problems.raise_any()
     spec = None
     with table.problems.collect():
-        source, signature = around.sources.read(table.fields["source"], folder)
+        source, signature = _read_source(table, folder, around)
         table = _with_source(table, source, signature, folder, around)
         spec = _complete(table, _read_spec(table, source, signature, around), signature, around)
     table.problems.raise_any()
     if spec is None:
         raise BugError("a kernel that is not read has a problem")
     return spec
+
+
+def _read_source(table: KernelTable, folder: Path, around: Surroundings) -> tuple[Source, Signature]:
+    """The kernel's source with its signature: from its text, else from an import of its module."""
+    source, signature = around.sources.read(table.fields["source"], folder)
+    if signature is not None:
+        return source, signature
+    only = read_only(replace(table, problems=Problems()))
+    targets = [target for target in around.targets if any(map(target.matches, only))]
+    signature = combine_signatures(table.fields["source"], around.imported(source, targets))
+    return replace(source, gluon=signature.gluon), signature
 
 
 def _complete(table: KernelTable, spec: KernelSpec, signature: Signature, around: Surroundings) -> KernelSpec:

@@ -9,13 +9,16 @@ signature is that of the jit function inside the factory.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from precast.errors import SpecError, nearest_hint
+from precast.spec.aliases import Resolve, has_text_annotations, spell_out
 from precast.spec.decorators import Config, last_word, read_configs, read_heuristics
+from precast.spec.imported import ImportedKernel
 from precast.spec.model import Constant
 from precast.spec.syntax import ModuleSyntax
+from precast.spec.toml import Node
 
 GLUON = "triton.experimental.gluon"
 
@@ -45,20 +48,34 @@ class Signature:
     heuristics: tuple[str, ...] = ()
 
 
-# Finds the module that an import names, `from ..common import x` as ("..common", "x"); None when it is not there.
-Resolve = Callable[[ModuleSyntax, str, str], "ModuleSyntax | None"]
+class UnreadSignature(SpecError):
+    """The text alone does not tell which function a kernel is; importing its module may."""
 
 
 def read_signature(module: ModuleSyntax, name: str, resolve: Resolve) -> Signature:
     """The signature of the kernel that `name` is in the module.
 
-    `SpecError` when the name is not there (without a place) or is no kernel (at its definition).
+    `SpecError` when the name is not there (without a place) or is no kernel (at its definition); `UnreadSignature`
+    when only an import can tell.
     """
+    if not name.isidentifier():
+        raise UnreadSignature(f"`{name}` is no name of a function")
     found = _Finder(resolve).find(module, name)
-    if found is None:
-        known = [each.name for each in module.functions() if any(is_jit(module, use) for use in each.decorator_list)]
-        raise SpecError(f"`{module.file}` has no function `{name}`", hint=nearest_hint(name, known, "kernels"))
-    return found.signature(name)
+    if found is not None:
+        return found.signature(name, resolve)
+    known = [each.name for each in module.functions() if any(is_jit(module, use) for use in each.decorator_list)]
+    kind = UnreadSignature if _may_be_made(module, name) else SpecError
+    raise kind(f"`{module.file}` has no function `{name}`", hint=nearest_hint(name, known, "kernels"))
+
+
+def _may_be_made(module: ModuleSyntax, name: str) -> bool:
+    """Whether a name that no statement simply binds may be there once the module is imported."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Name) and (node.id == "globals" or (node.id, type(node.ctx)) == (name, ast.Store)):
+            return True
+        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
+            return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -69,16 +86,17 @@ class _Found:
     function: ast.FunctionDef
     decorators: tuple[tuple[ModuleSyntax, ast.expr], ...]
 
-    def signature(self, name: str) -> Signature:
-        jits = [(module, use) for module, use in self.decorators if is_jit(module, use)]
+    def signature(self, name: str, resolve: Resolve) -> Signature:
+        jits = [(module, use) for module, use in self.decorators if is_jit(module, use, resolve)]
         if not jits:
-            raise self.module.error(f"`{name}` is not a kernel: no @triton.jit decorates it", self.function)
+            error = self.module.error(f"`{name}` is not a kernel: no @triton.jit decorates it", self.function)
+            raise _unread(error) if self.decorators else error
         keywords = self.function.args.kwarg
         if keywords:
             raise self.module.error(f"kernel `{name}` takes arguments by any name: `**{keywords.arg}`", keywords)
         module, jit = jits[0]
-        gluon = module.dotted(jit.func if isinstance(jit, ast.Call) else jit).startswith(GLUON)
-        parameters = tuple(_read_parameters(self.module, self.function.args))
+        gluon = spell_out(module, jit.func if isinstance(jit, ast.Call) else jit, resolve).startswith(GLUON)
+        parameters = tuple(_read_parameters(self.module, self.function.args, resolve))
         configs: tuple[Config, ...] | None = ()
         heuristics: tuple[str, ...] = ()
         for module, use in self.decorators:
@@ -107,13 +125,25 @@ class _Finder:
         if isinstance(binding, ast.ImportFrom):
             there, original = self._imported(module, binding, name)
             return self.find(there, original)
-        if binding is None or binding.value is None:
+        if binding is None:
+            return self._star_imported(module, name)
+        if binding.value is None:
             return None
         found = self._value(module, binding.value)
         if found is None:
             hint = "name a function that @triton.jit decorates, or what a factory in this project returns"
-            raise module.error(f"cannot tell which function `{name}` is", binding, hint)
+            raise _unread(module.error(f"cannot tell which function `{name}` is", binding, hint))
         return found
+
+    def _star_imported(self, module: ModuleSyntax, name: str) -> _Found | None:
+        """The function, when it comes with all else of another module."""
+        for each in module.statements:
+            if isinstance(each, ast.ImportFrom) and each.names[0].name == "*":
+                there = self._resolve(module, "." * each.level + (each.module or ""), name)
+                found = self.find(there, name) if there else None
+                if found:
+                    return found
+        return None
 
     def _imported(self, module: ModuleSyntax, binding: ast.ImportFrom, name: str) -> tuple[ModuleSyntax, str]:
         original = next(each.name for each in binding.names if (each.asname or each.name) == name)
@@ -156,9 +186,15 @@ def _made_by(module: ModuleSyntax, factory: ast.FunctionDef) -> _Found | None:
     return _found(module, chosen[0], calls) if len(chosen) == 1 else None
 
 
-def is_jit(module: ModuleSyntax, use: ast.expr) -> bool:
-    """Whether a decorator is `@triton.jit`, `@gluon.jit`, or one of these called with options."""
-    return last_word(module, use) == "jit"
+def _unread(error: SpecError) -> UnreadSignature:
+    return UnreadSignature(error.message, error.where, error.hint)
+
+
+def is_jit(module: ModuleSyntax, use: ast.expr, resolve: Resolve | None = None) -> bool:
+    """Whether a decorator is `@triton.jit`, `@gluon.jit`, one of these by another name, or called with options."""
+    if last_word(module, use) == "jit" or resolve is None:
+        return last_word(module, use) == "jit"
+    return spell_out(module, use.func if isinstance(use, ast.Call) else use, resolve).rpartition(".")[2] == "jit"
 
 
 def _decorates(module: ModuleSyntax, use: ast.expr) -> bool:
@@ -166,16 +202,41 @@ def _decorates(module: ModuleSyntax, use: ast.expr) -> bool:
     return is_jit(module, use) or (isinstance(use, ast.Call) and last_word(module, use) in ("autotune", "heuristics"))
 
 
-def _read_parameters(module: ModuleSyntax, arguments: ast.arguments) -> Iterator[Parameter]:
+def _is_constexpr(module: ModuleSyntax, annotation: ast.expr | None, resolve: Resolve) -> bool:
+    """As Triton has it: whether the word stands anywhere in the annotation's text, or in what an alias stands for."""
+    if annotation is None or "constexpr" in ast.unparse(annotation):
+        return annotation is not None
+    is_text = isinstance(annotation, ast.Constant) or has_text_annotations(module)
+    return not is_text and spell_out(module, annotation, resolve).endswith("constexpr")
+
+
+def _read_parameters(module: ModuleSyntax, arguments: ast.arguments, resolve: Resolve) -> Iterator[Parameter]:
     positional = [*arguments.posonlyargs, *arguments.args]
     missing: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     star = [arguments.vararg] if arguments.vararg else []  # Triton makes one argument of it, a tuple
     defaults = [*missing, *arguments.defaults, *(None for _ in star), *arguments.kw_defaults]
     for argument, default in zip([*positional, *star, *arguments.kwonlyargs], defaults, strict=True):
-        # Triton itself asks whether the word stands anywhere in the annotation's text.
-        constexpr = argument.annotation is not None and "constexpr" in ast.unparse(argument.annotation)
+        constexpr = _is_constexpr(module, argument.annotation, resolve)
         if default is None:
             yield Parameter(argument.arg, constexpr)
         else:
             literal, value = module.literal(default)
             yield Parameter(argument.arg, constexpr, True, value, "" if literal else ast.unparse(default))
+
+
+def combine_signatures(node: Node, kernels: Mapping[str, ImportedKernel]) -> Signature:
+    """The signature of an imported kernel, which its targets must agree on; defaults and configs stay to be asked."""
+    found = {target: _imported_signature(kernel) for target, kernel in kernels.items()}
+    different = [target for target in found if found[target] != next(iter(found.values()))]
+    if different:
+        first = next(iter(found))
+        raise node.error(f"`{node.text()}` has other parameters on {different[0]} than on {first}")
+    return next(iter(found.values()), Signature(()))
+
+
+def _imported_signature(kernel: ImportedKernel) -> Signature:
+    parameters = (
+        Parameter(each.name, each.constexpr, each.has_default, None, "computed" if each.has_default else "")
+        for each in kernel.parameters
+    )
+    return Signature(tuple(parameters), kernel.gluon, () if kernel.configs is None else None)

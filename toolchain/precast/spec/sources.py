@@ -6,13 +6,14 @@ the modules that it has read, for one plan.
 
 from __future__ import annotations
 
+import ast
 import os
 from pathlib import Path
 
 from precast.errors import SpecError
 from precast.spec.model import Source
 from precast.spec.modules import ModuleFile, find_module, module_of_file
-from precast.spec.signature import Signature, read_signature
+from precast.spec.signature import Signature, UnreadSignature, read_signature
 from precast.spec.syntax import ModuleSyntax, parse_source
 from precast.spec.toml import Node
 
@@ -29,20 +30,26 @@ class SourceReader:
         self._syntax: dict[Path, ModuleSyntax] = {}
         self._modules: dict[str, ModuleFile] = {}
 
-    def read(self, node: Node, beside: Path) -> tuple[Source, Signature]:
-        """The source that a spec's `source` key names; `beside` is the spec's folder. `SpecError` with the place."""
-        place, colon, function = node.text().rpartition(":")
-        if not colon or not place or not function.isidentifier():
+    def read(self, node: Node, beside: Path) -> tuple[Source, Signature | None]:
+        """The source that a spec's `source` key names; `beside` is the spec's folder. `SpecError` with the place.
+
+        There is no signature when only an import can tell it.
+        """
+        place, colon, function = node.text().partition(":")
+        if not colon or not place or not is_function_text(function):
             raise node.error(f"`{node.text()}` does not name a kernel's source", FORMS)
         by_file = place.endswith(".py")
         module = self._by_file(node, Path(os.path.normpath(beside / place))) if by_file else self._by_name(node, place)
+        signature: Signature | None = None
         try:
             signature = read_signature(self.syntax(module), function, self._resolve)
+        except UnreadSignature:
+            pass
         except SpecError as error:
             raise error if error.where else node.error(error.message, error.hint) from None
         installed = module.root in self.installed and module.root not in self.python_path
         file = str(module.file) if installed else os.path.relpath(module.file, self.folder)
-        return Source(file, "" if by_file else place, function, signature.gluon), signature
+        return Source(file, "" if by_file else place, function, signature is not None and signature.gluon), signature
 
     def locate(self, source: Source) -> ModuleFile:
         """The module of a source that `read` returned."""
@@ -88,6 +95,18 @@ class SourceReader:
         absolute = absolute_name(dotted, here.package)
         module = find_module(absolute, (here.root, *self.python_path, *self.installed))
         return self.syntax(module) if module else None
+
+
+def is_function_text(text: str) -> bool:
+    """Whether a text names a function: a name, one in a class (`Kernels.add`), or a factory's call (`make(64)`)."""
+    try:
+        node: ast.expr = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return False
+    node = node.func if isinstance(node, ast.Call) else node
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and text == text.strip()
 
 
 def absolute_name(dotted: str, package: str) -> str:
