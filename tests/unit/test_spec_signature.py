@@ -7,8 +7,8 @@ import pytest
 from precast.errors import SpecError
 from precast.spec.decorators import Config
 from precast.spec.model import Spelled
-from precast.spec.signature import Parameter, read_signature
-from precast.spec.sources import SourceReader, absolute_name
+from precast.spec.signature import Parameter, UnreadSignature, read_signature
+from precast.spec.sources import SourceReader, absolute_name, is_function_text
 from precast.spec.syntax import parse_source
 from precast.spec.toml import parse_document
 
@@ -29,6 +29,92 @@ def read(source, name="kernel", others=None):
 def test_every_way_to_write_constexpr(annotation):
     signature = read(HEAD + f"@triton.jit\ndef kernel(x, B: {annotation}): pass")
     assert signature.parameters == (Parameter("x", False), Parameter("B", True))
+
+
+ALIASES = {
+    "imported": "from triton.language import constexpr as CE",
+    "assigned": "CE = tl.constexpr",
+    "assigned in two steps": "A = tl.constexpr\nCE = A",
+    "from the project": "from shared import CE",
+    "renamed on the way": "from shared import D as CE",
+}
+SHARED = {"shared": "import triton.language as tl\nCE = tl.constexpr\nfrom triton.language import constexpr as D\n"}
+
+
+@pytest.mark.parametrize("alias", ALIASES.values(), ids=ALIASES)
+def test_constexpr_by_another_name(alias):
+    signature = read(HEAD + alias + "\n@triton.jit\ndef kernel(x, B: CE): pass", others=SHARED)
+    assert signature.parameters == (Parameter("x", False), Parameter("B", True))
+
+
+def test_constexpr_through_a_module_of_the_project():
+    signature = read(HEAD + "import shared\n@triton.jit\ndef kernel(x, B: shared.CE): pass", others=SHARED)
+    assert signature.parameters[1].constexpr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + "CE = tl.constexpr\n@triton.jit\ndef kernel(x, B: 'CE'): pass",
+        "from __future__ import annotations\n" + HEAD + "CE = tl.constexpr\n@triton.jit\ndef kernel(x, B: CE): pass",
+    ],
+)
+def test_an_alias_in_a_text_is_none_for_triton(text):
+    assert not read(text).parameters[1].constexpr
+
+
+JITS = {
+    "imported": "from triton import jit as J",
+    "assigned": "J = triton.jit",
+    "from the project": "from shared import J",
+}
+
+
+@pytest.mark.parametrize("alias", JITS.values(), ids=JITS)
+@pytest.mark.parametrize("use", ["J", "J(debug=True)"])
+def test_jit_by_another_name(alias, use):
+    shared = {"shared": "import triton\nJ = triton.jit\n"}
+    assert read(HEAD + f"{alias}\n@{use}\ndef kernel(x): pass", others=shared).parameters == (Parameter("x", False),)
+
+
+def test_a_kernel_that_comes_with_all_of_a_module():
+    others = {"impl": HEAD + "@triton.jit\ndef kernel(y): pass", "pack": "from impl import *\n"}
+    assert read("from pack import *\n", others=others).parameters == (Parameter("y", False),)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("@own\ndef kernel(x): pass", "kernel"),
+        ("first, kernel = make()", "kernel"),
+        ("kernel = TABLE['a']", "kernel"),
+        ("globals()['kernel'] = 1", "kernel"),
+        ("from somewhere import *", "kernel"),
+        ("class Kernels: pass", "Kernels.kernel"),
+        ("def make(): pass", "make(64)"),
+    ],
+)
+def test_what_only_an_import_can_tell(text, name):
+    with pytest.raises(UnreadSignature):
+        read(HEAD + text, name)
+
+
+@pytest.mark.parametrize("text", ["def kernel(x): pass", "other = 1"])
+def test_what_no_import_needs_to_tell(text):
+    with pytest.raises(SpecError) as caught:
+        read(HEAD + text)
+    assert not isinstance(caught.value, UnreadSignature)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("kernel", True), ("Kernels.add", True), ("make(64, name='x')", True), ("Kernels.make(a.b)", True),
+        ("", False), ("a-b", False), ("a b", False), ("f()()", False), ("TABLE['a']", False), (" kernel", False),
+    ],
+)  # fmt: skip
+def test_texts_that_name_a_function(text, named):
+    assert is_function_text(text) == named
 
 
 def test_annotations_that_are_no_constexpr():
