@@ -1,28 +1,22 @@
-"""Modules import only from lower levels, and each foreign compiler is imported in one package (DESIGN §3)."""
+"""Modules import only from lower levels, as docs/architecture.md has them, and each compiler in one package."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2] / "toolchain" / "precast"
-LEVELS = {
-    "errors": 0, "diagnostic": 0, "target": 0, "codec": 0,
-    "artifact": 1, "spec": 1, "grid": 1, "project": 1, "digest": 1, "reads": 1, "store": 1,
-    "passes": 2,
-    "plan": 3, "job": 3,
-    "engines": 4,
-    "worker": 5, "release": 5, "launch": 5,
-    "graph": 6, "report": 6,
-    "cli": 7, "__main__": 7,
-}  # fmt: skip
-# Modules of one level that may use one another, lower first: the order in which data passes through.
-WITHIN = {
-    0: ("errors", "diagnostic", "target", "codec"),
-    1: ("digest", "reads", "artifact", "store", "grid", "spec", "project"),
-    3: ("job", "plan"),
-    5: ("worker", "launch", "release"),
-    7: ("cli", "__main__"),
-}
+PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+
+
+def read_levels() -> dict[str, tuple[int, int]]:
+    """Level and place in the page's table of every module or package; `engines/cpu` and `engines/triton` are one."""
+    rows = re.findall(r"^\| (\d) \| (.*?) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    names = [(int(level), name.partition("/")[0]) for level, cell in rows for name in re.findall(r"`(.*?)`", cell)]
+    return {name: (level, place) for place, (level, name) in reversed(list(enumerate(names)))}
+
+
+LEVELS = read_levels()
 HOMES = {
     # launch/package/ goes into releases as it is; there the Triton is the server's own, in its own process.
     "triton": ("engines/triton", "launch/package"),
@@ -56,12 +50,8 @@ def imports_of(path: Path) -> list[str]:
 
 
 def may_import(user: str, used: str) -> bool:
-    if user == used:
-        return True
-    if LEVELS[user] != LEVELS[used]:
-        return LEVELS[user] > LEVELS[used]
-    order = WITHIN.get(LEVELS[user], ())
-    return user in order and used in order and order.index(user) > order.index(used)
+    """Whether `user` stands above `used`; within a level the page's order counts."""
+    return user == used or LEVELS[user] > LEVELS[used]
 
 
 def test_modules_import_only_from_lower_levels():
@@ -91,4 +81,35 @@ def test_each_foreign_compiler_has_one_home():
 
 def test_every_module_has_a_level():
     modules = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    assert modules - {"__init__"} <= set(LEVELS)
+    assert modules - {"__init__"} == set(LEVELS)
+
+
+def module_of(name: str) -> str:
+    """The module of ours that a dotted name leads to: `precast.a.b.C` to `precast.a.b`."""
+    while name and not (ROOT.parent / f"{name.replace('.', '/')}.py").is_file():
+        if (ROOT.parent / name.replace(".", "/") / "__init__.py").is_file():
+            return name
+        name = name.rpartition(".")[0]
+    return name
+
+
+def test_no_package_has_a_circle_inside():
+    edges = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        name = ".".join(path.relative_to(ROOT.parent).with_suffix("").parts).removesuffix(".__init__")
+        used = {module_of(each) for each in imports_of(path) if each.startswith("precast.")}
+        edges[name] = {each for each in used if each != name and not name.startswith(f"{each}.")}
+    assert find_circle(edges) == []
+
+
+def find_circle(edges: dict[str, set[str]]) -> list[str]:
+    """The modules of some circle, or none; modules that lead nowhere are taken away until nothing changes."""
+    left = {name: set(used) for name, used in edges.items()}
+    while ends := [name for name, used in left.items() if not used & left.keys()]:
+        for name in ends:
+            del left[name]
+    return sorted(left)
+
+
+def test_a_circle_is_found():
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["a", "b", "c", "d"]

@@ -14,8 +14,8 @@ FILES = {
 
 
 def make_steps(folder):
-    planned = plan(make_project(folder, FILES), targets=("cuda:90",)).units
-    return plan_steps("demo", "1.0", planned, (), "").units
+    planned = plan(make_project(folder, FILES), targets=("cuda:90",))
+    return plan_steps(planned.project, planned.units, planned.tools).units
 
 
 def order(steps, seconds_of=lambda step: None):

@@ -2,17 +2,18 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from small_projects import KERNEL, SETTINGS, SPEC, error_text, make_project, plan
 
+from precast.passes.selection import Anchor, PassUse
 from precast.plan import read_key, write_key
-from precast.plan.tools import NOT_INSTALLED, ToolReader
 
 ROOT = Path(__file__).parents[2]
 LOADING = ROOT / "tests" / "fixtures" / "loading"
@@ -255,14 +256,31 @@ def test_ingredients_are_kept(tmp_path):
     assert read_key(tmp_path) is None
 
 
-def test_every_entry_and_its_group_count_in_a_key(tmp_path):
+def test_all_that_a_unit_is_given_counts_in_its_key(tmp_path):
     make_project(tmp_path, {"kernels/scale.toml": SPEC.replace("align = 16", "align = 16, range32 = true")})
-    amd = next(each for each in plan(tmp_path).units if each.unit.target.backend == "hip").ingredients
-    assert dict(amd.spec)["argument x"] == "*fp16 align 16 range32"
-    entry = (("a", "b"),)
-    groups = ("spec", "options", "sources", "passes", "settings", "tools")
-    moved = [replace(amd, **{name: getattr(amd, name) + entry}).key for name in groups]
-    assert len({amd.key, *moved}) == 1 + len(groups)
+    amd = next(each for each in plan(tmp_path).units if each.unit.target.backend == "hip")
+    assert dict(amd.ingredients.spec)["argument x"] == "*fp16 align 16 range32"
+    given, around = amd.given, amd.given.around
+    other = {
+        "sources": (*around.sources, ("a", "b")),
+        "passes": (PassUse("a", "python", "ttir", Anchor("start")),),
+        "settings": replace(around.settings, line_info=True),
+        "tools": (*around.tools, ("a", "b")),
+    }
+    assert set(other) == {field.name for field in fields(around)}
+    moved = [replace(given, around=replace(around, **{name: value})) for name, value in other.items()]
+    argument = replace(given.unit.arguments[0], range32=False)
+    moved.append(replace(given, unit=replace(given.unit, arguments=(argument, *given.unit.arguments[1:]))))
+    assert len({each.key for each in (given, *moved)}) == 1 + len(moved)
+
+
+def test_what_only_launchers_need_does_not_count(tmp_path):
+    before = plan(make_project(tmp_path)).units
+    spec = tmp_path / "kernels/scale.toml"
+    spec.write_text(re.sub(r"grid = .*", 'grid = ["7", "1", "1"]', spec.read_text()))
+    after = plan(tmp_path).units
+    assert [each.unit.grid for each in after] != [each.unit.grid for each in before]
+    assert [each.key for each in after] == [each.key for each in before]
 
 
 def test_installed_files_count_in_the_key_and_are_no_inputs(tmp_path, monkeypatch):
@@ -310,68 +328,11 @@ def test_tools_are_those_that_a_target_meets(tmp_path):
     tools = {str(each.unit.target): dict(each.ingredients.tools) for each in plan(tmp_path).units}
     assert set(tools["cuda:80"]) == set(tools["cuda:90"]) == {"precast", "ptxas", "triton"}
     assert set(tools["hip:gfx942"]) == {"precast", "triton"}
-    assert set(tools["cpu:x86-64-v3"]) == {"llvmlite", "mlir", "precast", "triton"}
+    assert set(tools["cpu:x86-64-v3"]) == {"llvmlite", "mlir", "precast", "precast.cpu", "triton"}
     assert tools["cuda:80"]["ptxas"] != tools["cuda:90"]["ptxas"]
     assert tools["cuda:90"]["triton"] != tools["hip:gfx942"]["triton"]
     assert tools["cpu:x86-64-v3"]["precast"] != tools["cuda:90"]["precast"]
     assert tools["cuda:90"]["triton"].startswith("3.9.0 ")
-
-
-def install(folder, files):
-    """A distribution `sample` in `folder` with a RECORD as pip writes it."""
-    import base64
-    import hashlib
-
-    record = []
-    for name, data in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-        code = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
-        record.append(f"{name},sha256={code},{len(data)}")
-    information = folder / "sample-1.0.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: sample\nVersion: 1.0\n")
-    (information / "RECORD").write_text("\n".join([*record, "sample-1.0.dist-info/RECORD,,"]))
-
-
-class CountingDigests:
-    """FileDigests that counts what it was asked for."""
-
-    def __init__(self):
-        from precast.digest import FileDigests
-
-        self.inner, self.asked = FileDigests(), []
-
-    def digest(self, path):
-        self.asked.append(path.name)
-        return self.inner.digest(path)
-
-
-def test_tool_identity_trusts_pip_until_a_file_is_touched(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
-    install(tmp_path, {"sample/a.py": b"1", "sample/lib.so": b"2", "sample/readme.txt": b"3"})
-
-    def identity():
-        digests = CountingDigests()
-        return ToolReader(digests)._identity("sample", "", lambda name: name.startswith("sample/")), digests.asked
-
-    first, asked = identity()
-    assert asked == []
-    assert first.startswith("1.0 ")
-    library = tmp_path / "sample/lib.so"
-    status = library.stat()
-    library.write_bytes(b"4")
-    os.utime(library, ns=(status.st_atime_ns, status.st_mtime_ns + 10**10))
-    second, asked = identity()
-    assert asked == ["lib.so"]
-    assert second != first
-    library.write_bytes(b"2")
-    os.utime(library, ns=(status.st_atime_ns, status.st_mtime_ns + 10**10))
-    assert identity() == (first, ["lib.so"])
-
-
-def test_a_tool_that_is_not_installed():
-    assert ToolReader(CountingDigests())._identity("no-such-tool", "", lambda name: True) == NOT_INSTALLED
 
 
 def test_a_read_only_project_can_be_planned(tmp_path):

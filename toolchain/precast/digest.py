@@ -103,10 +103,14 @@ def _digest_stream(stream: Any) -> str:
 
 
 class FileDigests:
-    """Digests of files; `memory` is the file that remembers them between runs, None to remember nothing."""
+    """Digests of files; `memory` is the file that remembers them between runs, None to remember nothing.
 
-    def __init__(self, memory: Path | None = None) -> None:
+    A `shared` memory belongs to several projects: what this run did not use stays in it, while its file is there.
+    """
+
+    def __init__(self, memory: Path | None = None, *, shared: bool = False) -> None:
         self._memory = memory
+        self._shared = shared
         self._files: dict[str, FileState] = {}
         self._records: dict[str, Any] = {}
         self._used: set[str] = set()
@@ -156,6 +160,8 @@ class FileDigests:
         """Writes what was used in this run to the memory. A folder that cannot be written is no error."""
         if self._memory is None or not self._changed:
             return
+        if self._shared:
+            self._used |= {*self._records, *(name for name in self._files if os.path.exists(name))}
         data = {
             "format": FORMAT,
             "files": {name: asdict(state) for name, state in self._files.items() if name in self._used},

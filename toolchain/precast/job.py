@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from precast.identity import Tools
 from precast.passes.selection import PassUse
 from precast.spec.model import CompileSettings, Unit
 
@@ -20,6 +21,8 @@ class Job:
     unit: Unit
     passes: tuple[PassUse, ...]
     settings: CompileSettings
+    tools: Tools  # identities of all that its stages run
+    sources: tuple[tuple[str, str], ...]  # every file that its kernel can be made of, with its digest
     project: str  # folder of pyproject.toml
     python_path: tuple[str, ...]  # folders where kernel modules are found, project first
     store: str  # folder of the content-addressed store

@@ -11,8 +11,8 @@ from precast.graph.collect import collect_leftovers, prune_store
 from precast.graph.lock import LOCK_FILE, locked, remove_locked
 from precast.graph.reporting import SilentReporter
 from precast.graph.session import Request, Session
-from precast.graph.steps import BUILD, GENERATED
 from precast.job import Job
+from precast.layout import BUILD, GENERATED
 from precast.project import Project, read_project
 from precast.release.clean import empty_folder, remove_releases
 from precast.worker.executor import Executor

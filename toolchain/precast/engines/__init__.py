@@ -1,21 +1,27 @@
 """Engines: the only importers of Triton, MLIR and LLVM. What a worker asks of one is in `Engine`.
 
-In: a `Job`, and for each stage the text of the stage before it. Out: text or image, the facts that later stages and
-launchers need, and what outside passes did. An engine keeps nothing between stages but what is in `StageOutput`, so
-that a stage taken from the store and a stage that ran are the same to whoever comes after.
+In: a `Job` for the front end; for each stage one frozen `StageInputs` and the text of the stage before it. Out: text
+or image, the facts that later stages and launchers need, and what outside passes did. A stage sees nothing but its
+inputs, whose digest is its key, so that a stage taken from the store and a stage that ran are the same to whoever
+comes after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from precast.artifact import DeviceBuffer, Facts, Finding, PassRun
 from precast.errors import Place
+from precast.identity import Tools
 from precast.job import Job
+from precast.keyed import Keyed
+from precast.passes.selection import PassUse
 from precast.reads import Read
-from precast.spec.model import Unit
+from precast.spec.model import Constant, Options
+from precast.target import Target
 
 
 class Announce(Protocol):
@@ -37,6 +43,35 @@ class StageOutput:
     @property
     def text(self) -> str:
         return self.data.decode()
+
+
+@dataclass(frozen=True)
+class UnitFacts:
+    """What passes are told about the unit that they run on."""
+
+    unit: str
+    kernel: str
+    target: Target
+    constants: tuple[tuple[str, Constant], ...] = ()
+    arguments: tuple[str, ...] = ()  # run-time ones, in order
+
+
+@dataclass(frozen=True)
+class StageInputs(Keyed):
+    """All that decides what a stage makes; its key is the stage key. No path, no time, nothing of the machine."""
+
+    stage: str
+    target: Target
+    gluon: bool
+    options: Options  # those that the unit states
+    line_info: bool
+    environment: tuple[tuple[str, str], ...]  # what the project sets for Triton
+    passes: tuple[PassUse, ...]  # outside code that acts in this stage, in order
+    facts: UnitFacts | None  # what that code is told; None where there is none
+    tools: Tools  # those that the stage runs
+    carry: str  # canonical JSON: the compiler's metadata after the stage before
+    input: str  # digest of the text of the stage before
+    symbol: str = ""  # the name that an object exports, in the stage that writes it
 
 
 @dataclass(frozen=True)
@@ -62,25 +97,29 @@ class StageFailure(Exception):
         self.pass_name = pass_name
 
 
-def input_stage(unit: Unit, stage: str) -> str:
-    """The stage whose text `stage` reads; the first one reads the front end's text, which is of its own kind."""
-    return unit.stages[max(unit.stages.index(stage) - 1, 0)]
+def input_stage(stages: Sequence[str], stage: str) -> str:
+    """The one of `stages` whose text `stage` reads; the first reads the front end's text, which is of its own kind."""
+    return stages[max(stages.index(stage) - 1, 0)]
 
 
 class Engine(Protocol):
     """One way to compile units. Used by one job at a time; `StageFailure` and `PrecastError` are the user's."""
 
     def read_source(self, job: Job) -> SourceText:
-        """Loads the kernel's module and runs the front end."""
+        """Loads the kernel's module and runs the front end. A unit begins here."""
 
-    def stage_key(self, job: Job, stage: str, source: StageOutput) -> str:
-        """The stage key: sha256 hex of all that decides what `stage` makes of `source`."""
+    def run_stage(self, inputs: StageInputs, data: bytes, project: Path, announce: Announce) -> StageOutput:
+        """Makes a stage of `data`, which the stage before it made. `project` is the folder where files of passes lie,
+        whose digests are in `inputs`."""
 
-    def run_stage(self, job: Job, stage: str, source: StageOutput, announce: Announce) -> StageOutput:
-        """Makes `stage` of the output of the stage before it."""
+    def prepare(self, inputs: StageInputs, project: Path) -> None:
+        """Makes ready what a stage needs, so that nothing but the stage itself is left to the thread that runs it."""
 
-    def needs_fixed_addresses(self, job: Job, stage: str, source: StageOutput) -> bool:
-        """Whether `stage`'s bytes depend on where memory lies, so that it must run in a process of its own."""
+    def needs_fixed_addresses(self, inputs: StageInputs, data: bytes) -> bool:
+        """Whether a stage's bytes depend on where memory lies, so that it must run in a process of its own."""
+
+    def find_place(self, job: Job, walked: Sequence[StageInputs], failure: StageFailure) -> Place | None:
+        """The user's line that the last of the stages `walked` refuses; None where that cannot be found."""
 
     def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
         """What launchers and readers must know about the image, from the outputs of all stages by name."""

@@ -5,11 +5,12 @@ All engines of a process share one front end, and with it one loader: modules ar
 
 from __future__ import annotations
 
+import importlib
+
 from precast.engines import Engine
+from precast.identity.tools import ENGINE_SETTING, ENGINES
 from precast.job import Job
 from precast.target import Backend
-
-ENGINE_SETTING = "PRECAST_ENGINE"  # in [tool.precast.triton]; for tests
 
 
 def engine_name(job: Job) -> str:
@@ -27,20 +28,5 @@ class Engines:
     def open(self, name: str) -> Engine:
         """The engine of that name; `ToolError` when what it needs is not installed in the right version."""
         if name not in self._made:
-            self._made[name] = self._make(name)
+            self._made[name] = importlib.import_module(ENGINES[name]).make_engine(self.open)
         return self._made[name]
-
-    def _make(self, name: str) -> Engine:
-        if name == "stand-in":
-            from precast.engines.standin import StandinEngine
-
-            return StandinEngine()
-        from precast.engines.triton.compile import TritonEngine
-
-        if name == "triton":
-            return TritonEngine()
-        from precast.engines.cpu_units import CpuUnitEngine
-
-        triton = self.open("triton")
-        assert isinstance(triton, TritonEngine)
-        return CpuUnitEngine(triton)

@@ -12,18 +12,16 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from precast.artifact import Facts
-from precast.engines import Announce, SourceText, StageFailure, StageOutput
+from precast.engines import Announce, Engine, SourceText, StageFailure, StageInputs, StageOutput
 from precast.engines.parameters import list_parameters
 from precast.errors import Place
 from precast.job import Job
-from precast.store import digest_bytes
 from precast.target import Backend
 
-NAME = "stand-in"
 _ORDER = re.compile(r"^# stand-in: (\w+) ([\w.]+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^#(?! stand-in:).*\n", re.MULTILINE)
 
@@ -37,21 +35,24 @@ class StandinEngine:
         text = _COMMENT.sub("", path.read_text())
         return SourceText(StageOutput(f"{text}\n{job.unit}\n{job.unit.options}\n".encode()), (job.unit.source.file,))
 
-    def stage_key(self, job: Job, stage: str, source: StageOutput) -> str:
-        passes = [(use.name, use.digest, str(use.options)) for use in job.passes if use.stage == stage]
-        return digest_bytes(f"{NAME} {stage} {job.unit.target} {passes} {digest_bytes(source.data)}".encode())
-
-    def run_stage(self, job: Job, stage: str, source: StageOutput, announce: Announce) -> StageOutput:
-        """One line for the stage; orders of the kernel's file are passed on and obeyed."""
-        orders = _ORDER.findall(source.text)
+    def run_stage(self, inputs: StageInputs, data: bytes, project: Path, announce: Announce) -> StageOutput:
+        """One line for the stage, which every input changes; orders of the kernel's file are passed on and obeyed."""
+        orders = _ORDER.findall(data.decode())
         for verb, subject in orders:
-            if verb in ("sleep", "run") or subject == stage:
-                obey(verb, subject, job)
+            if verb in ("sleep", "run") or subject == inputs.stage:
+                obey(verb, subject, project)
         kept = "".join(f"# stand-in: {verb} {subject}\n" for verb, subject in orders)
-        return StageOutput(f"{kept}{stage} of {digest_bytes(source.data)}\n".encode())
+        return StageOutput(f"{kept}{inputs.stage} of {inputs.key}\n".encode())
 
-    def needs_fixed_addresses(self, job: Job, stage: str, source: StageOutput) -> bool:
+    def prepare(self, inputs: StageInputs, project: Path) -> None:
+        """Nothing is needed."""
+
+    def needs_fixed_addresses(self, inputs: StageInputs, data: bytes) -> bool:
         return False
+
+    def find_place(self, job: Job, walked: Sequence[StageInputs], failure: StageFailure) -> Place | None:
+        """The first line: what the kernel's file orders may stand anywhere."""
+        return Place(job.unit.source.file, 1)
 
     def read_facts(self, job: Job, stages: Mapping[str, StageOutput]) -> Facts:
         """What a launcher needs to be generated; the image itself cannot run."""
@@ -62,14 +63,14 @@ class StandinEngine:
         return Facts(symbol, tuple(list_parameters(unit, {}, (), hidden)), code_bytes=size)
 
 
-def obey(verb: str, subject: str, job: Job) -> None:
+def obey(verb: str, subject: str, project: Path) -> None:
     """Does to this process what a compiler at fault would."""
     if verb == "sleep":
         time.sleep(float(subject))
     elif verb == "run":
-        exec(compile(Path(job.project, "kernels", subject).read_text(), subject, "exec"), {"__name__": subject})
+        exec(compile(Path(project, "kernels", subject).read_text(), subject, "exec"), {"__name__": subject})
     elif verb == "fail":
-        raise StageFailure(f"the stand-in refuses {subject}", Place(job.unit.source.file, 1))
+        raise StageFailure(f"the stand-in refuses {subject}")
     elif verb == "crash":
         os.write(2, b"LLVM ERROR: the stand-in was told to crash\n")
         os.abort()
@@ -81,3 +82,8 @@ def obey(verb: str, subject: str, job: Job) -> None:
             held.append(os.urandom(1 << 20) * 32)
     else:
         raise StageFailure(f"the stand-in knows no order `{verb}`")
+
+
+def make_engine(open_engine: Callable[[str], Engine]) -> StandinEngine:
+    """The engine; it needs no other."""
+    return StandinEngine()

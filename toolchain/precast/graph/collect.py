@@ -15,7 +15,8 @@ from pathlib import Path
 from precast.artifact import StageFile, UnitResult
 from precast.codec import from_json
 from precast.graph.session import Session
-from precast.graph.steps import LIBRARIES, PACKS, PLUGINS, SCONSTRUCT, STORE, UNITS, UnitStep, facts_path
+from precast.graph.steps import UnitStep
+from precast.layout import LIBRARIES, PACKS, PARTS, PLUGINS, SCONSTRUCT, STORE, UNITS, facts_path
 from precast.store import Store, telling_disk_faults
 
 
@@ -49,7 +50,7 @@ def _stages_of(session: Session, step: UnitStep) -> tuple[StageFile, ...]:
     """The stages of a unit that is built and fresh; none of another, which is to be compiled anyway."""
     if not session.is_fresh(step):
         return ()
-    return from_json((session.folder / facts_path(step.planned)).read_bytes(), UnitResult).stages
+    return from_json((session.folder / facts_path(step.planned.unit)).read_bytes(), UnitResult).stages
 
 
 def _leftovers(root: Path, folders: set[str], files: set[str]) -> Iterator[Path]:
@@ -57,7 +58,7 @@ def _leftovers(root: Path, folders: set[str], files: set[str]) -> Iterator[Path]
         for unit in _children(target):
             if unit.relative_to(root).as_posix() not in folders:
                 yield unit
-    for folder in (root / PACKS, root / LIBRARIES, root / PLUGINS):
+    for folder in (root / PACKS, root / LIBRARIES, root / PLUGINS, root / PARTS):
         for path in sorted(folder.rglob("*")):
             if path.is_file() and path.relative_to(root).as_posix() not in files:
                 yield path

@@ -13,7 +13,7 @@ from precast.errors import BuildFailed, ToolError
 from precast.graph.lock import locked
 from precast.graph.reporting import Reporter, Summary
 from precast.graph.session import Request, Session, start_pool
-from precast.graph.steps import BUILD, SCONSTRUCT
+from precast.layout import BUILD, SCONSTRUCT
 from precast.project import read_project
 from precast.store import telling_disk_faults
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 from precast.errors import ToolError
-from precast.graph.steps import STORE
+from precast.layout import STORE
 
 
 def refuse_misplaced(root: Path, outputs: Iterable[str]) -> None:

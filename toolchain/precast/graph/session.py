@@ -16,27 +16,18 @@ from functools import cached_property
 from pathlib import Path
 
 from precast.errors import BuildFailed, CompileError, PlanError, PrecastError
-from precast.graph.index import Index, StepRecord
+from precast.graph.index import Index
 from precast.graph.order import longest_first
 from precast.graph.places import refuse_misplaced
 from precast.graph.reporting import Reporter, Summary
-from precast.graph.steps import (
-    BUILD,
-    GENERATED,
-    INDEX_FILE,
-    SCONSTRUCT,
-    Step,
-    Steps,
-    UnitStep,
-    check_launchers,
-    plan_steps,
-)
-from precast.graph.toolchain import digest_toolchain
+from precast.graph.steps import Step, Steps, Toolchain, UnitStep, check_launchers, plan_steps
 from precast.job import Job
+from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES
+from precast.layout import BUILD, GENERATED, INDEX_FILE, SCONSTRUCT
 from precast.passes.registry import list_probes
 from precast.plan import Plan, plan_project
 from precast.project import Project
-from precast.release.folder import POINTER, read_pointer
+from precast.release.folder import read_pointer
 from precast.worker.executor import Executor
 
 
@@ -52,6 +43,11 @@ class Request:
     @property
     def everything(self) -> bool:
         return "*" in self.kernels and "*" in self.targets
+
+    @property
+    def part(self) -> str:
+        """What of the project is asked for; "" when that is all."""
+        return "" if self.everything else f"kernels {', '.join(self.kernels)}; targets {', '.join(self.targets)}"
 
 
 def start_pool(request: Request, on_start: Callable[[Job], None]) -> Executor:
@@ -109,18 +105,18 @@ class Session:
     @cached_property
     def steps(self) -> Steps:
         """The steps of the plan. Planning has made the probes that were not fresh, so these are recorded here."""
-        units = self.plan.units
+        plan = self.plan
         seen = list_probes(self.folder, self.folder / BUILD)
         probes = [(origin, tuple(file.path for file in probe.files)) for origin, probe in seen]
-        toolchain = digest_toolchain(self.index.digest)
+        toolchain = Toolchain(plan.makers, COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES)
         try:
-            steps = plan_steps(self.project.name, self.project.version, units, probes, toolchain, self.plan.failed)
+            steps = plan_steps(plan.project, plan.units, plan.tools, probes, toolchain, plan.failed, self.request.part)
         except PlanError:
             check_launchers(self.plan)  # tells all of them, with their places
             raise
         for probe in steps.probes:
             if not self.is_fresh(probe):
-                self.record(probe, {}, probe.outputs)
+                self.index.record(probe.name, self.key_of(probe), {}, probe.outputs)
         return steps
 
     def build_script_moved(self) -> bool:
@@ -159,7 +155,11 @@ class Session:
 
     def is_fresh(self, step: Step) -> bool:
         """Whether the step's outputs are those of its key and inputs as they are now."""
-        return self.index.is_fresh(step.name, step.full_key(self.index.digest))
+        return self.index.is_fresh(step.name, self.key_of(step))
+
+    def key_of(self, step: Step) -> str:
+        """The step's key with its inputs as they are now."""
+        return step.full_key(self.index.digest)
 
     def is_damaged(self, path: str) -> bool:
         """Whether a file is recorded as an output and is not what it was."""
@@ -221,10 +221,6 @@ class Session:
             self._started[name] = time.monotonic()
             self._reporter.started(name)
 
-    def record(self, step: Step, inputs: Mapping[str, str], outputs: Iterable[str], note: str = "") -> StepRecord:
-        """Keeps a finished step."""
-        return self.index.record(step.name, step.full_key(self.index.digest), inputs, outputs, note)
-
     def count(self, step: UnitStep, outcome: str) -> None:
         """Notes whether a unit was `built` or `reused`."""
         with self._lock:
@@ -262,8 +258,9 @@ class Session:
         return summary
 
     def _release_path(self) -> str:
+        pointer = self.folder / self.steps.release.outputs[0]
         home = self.folder / GENERATED / self.project.name
-        return str(home / read_pointer(home).path) if (home / POINTER).exists() else ""
+        return str(home / read_pointer(pointer).path) if pointer.exists() else ""
 
     def close(self) -> None:
         """Ends the workers, whatever they do, and closes the index."""

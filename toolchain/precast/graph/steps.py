@@ -1,7 +1,8 @@
 """The steps of a build: units, packs, CPU libraries, launcher sources, the library, the release; and what feeds which.
 
-In: a plan. Out: frozen steps in the order of the flow. A step is named by what it makes; its key covers all that may
-change its outputs, so one question to the index says whether it is fresh. Pure: no file is read here.
+In: a plan. Out: frozen steps in the order of the flow. A step is named by what it makes and holds one frozen value,
+all that its maker is given; its key is that value's digest with those of the files that it names, so one question to
+the index says whether it is fresh. Pure: no file is read here.
 """
 
 from __future__ import annotations
@@ -11,28 +12,38 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from precast.digest import digest_text
 from precast.errors import PlanError, PrecastError
-from precast.launch.formats.interface import describe_interface, interface_digest
-from precast.launch.formats.values import LAUNCH_ABI, SCHEMA, ReleaseInterface
+from precast.graph.inputs import (
+    ImagesInputs,
+    LaunchersInputs,
+    LibraryInputs,
+    NothingMade,
+    ProbeInputs,
+    ReleaseInputs,
+)
+from precast.identity import Tools
+from precast.keyed import Keyed
+from precast.launch.formats.interface import describe_interface
+from precast.launch.formats.values import ReleaseInterface
+from precast.layout import (
+    BUILD,
+    GENERATED,
+    LAUNCHERS,
+    LIBRARIES,
+    PACKS,
+    PARTS,
+    PLUGINS,
+    SCONSTRUCT,
+    facts_path,
+    image_path,
+)
 from precast.passes.registry import Origin
-from precast.plan import FailedPart, Plan, PlannedUnit
+from precast.plan import FailedPart, Plan, PlannedUnit, UnitInputs
+from precast.project import Project
 from precast.spec.model import Unit
 from precast.spec.problems import Problems
 from precast.target import Backend, Target
-
-# The build folder, relative to the project.
-BUILD = "build"
-INDEX_FILE = f"{BUILD}/index.sqlite"
-STORE = f"{BUILD}/store"
-UNITS = f"{BUILD}/units"
-PLUGINS = f"{BUILD}/plugins"
-PACKS = f"{BUILD}/packs"
-LAUNCHERS = f"{BUILD}/launchers"
-OBJECTS = f"{BUILD}/objects"
-LIBRARIES = f"{BUILD}/lib"
-SIGNATURES = f"{BUILD}/sconsign"
-GENERATED = "generated"
-SCONSTRUCT = "SConstruct"
 
 Digest = Callable[[str], str | None]
 
@@ -41,17 +52,18 @@ Digest = Callable[[str], str | None]
 class Step:
     """One node of the graph. Paths are relative to the project.
 
-    `key` covers what is known before anything is built, `inputs` are files whose content counts as well.
+    Whoever makes the step gets `given` and the files `inputs`, and nothing else that could change the `outputs`.
     """
 
     name: str
-    key: str
+    given: Keyed
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
     def full_key(self, digest: Digest) -> str:
-        """The key with the inputs' content in it; "" while an input is not there."""
-        total = hashlib.sha256(f"{self.name}\0{self.key}\n".encode())
+        """The digest of what is given, of the inputs' content and of the outputs' names; "" while an input is not
+        there."""
+        total = hashlib.sha256(f"{self.name}\0{self.given.key}\n{self.outputs}\n".encode())
         for path in self.inputs:
             content = digest(path)
             if content is None:
@@ -64,13 +76,14 @@ class Step:
 class ProbeStep(Step):
     """Describes one plugin module, in a child process."""
 
-    origin: Origin
+    given: ProbeInputs
 
 
 @dataclass(frozen=True)
 class UnitStep(Step):
     """Compiles one unit."""
 
+    given: UnitInputs
     planned: PlannedUnit
 
 
@@ -83,11 +96,30 @@ class FailedStep(Step):
 
 @dataclass(frozen=True)
 class ImagesStep(Step):
-    """Puts the images of several units into one file: a pack, or a CPU shared object."""
+    """Puts the images of several units into one file."""
 
-    target: Target
-    units: tuple[PlannedUnit, ...]
-    place: str  # the file's path in the release
+    given: ImagesInputs
+
+
+@dataclass(frozen=True)
+class LaunchersStep(Step):
+    """Writes launcher sources."""
+
+    given: LaunchersInputs
+
+
+@dataclass(frozen=True)
+class LibraryStep(Step):
+    """Compiles and links the launchers' library."""
+
+    given: LibraryInputs
+
+
+@dataclass(frozen=True)
+class ReleaseStep(Step):
+    """Assembles a release."""
+
+    given: ReleaseInputs
 
 
 @dataclass(frozen=True)
@@ -98,10 +130,9 @@ class Steps:
     units: tuple[UnitStep, ...]
     packs: tuple[ImagesStep, ...]
     cpu_libraries: tuple[ImagesStep, ...]
-    launchers: Step
-    library: Step
-    release: Step
-    interface: ReleaseInterface
+    launchers: LaunchersStep
+    library: LibraryStep
+    release: ReleaseStep
     failed: tuple[FailedStep, ...] = ()
 
     @cached_property
@@ -113,53 +144,60 @@ class Steps:
         return (*self.probes, *self.units, *self.packs, *self.cpu_libraries, *last)
 
 
-def image_path(planned: PlannedUnit) -> str:
-    """The unit's image in the build folder."""
-    return planned.outputs[0]
+@dataclass(frozen=True)
+class Toolchain:
+    """What makes all but units: identities of our own code, and the flags that link what units are put into."""
 
-
-def facts_path(planned: PlannedUnit) -> str:
-    return f"{planned.folder}/facts.json"
+    own: str
+    compile: tuple[str, ...] = ()
+    link: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
 
 def plan_steps(
-    name: str,
-    version: str,
+    project: Project,
     units: Sequence[PlannedUnit],
-    probes: Sequence[tuple[Origin, tuple[str, ...]]],
-    toolchain: str,
+    tools: Tools,
+    probes: Sequence[tuple[Origin, tuple[str, ...]]] = (),
+    toolchain: Toolchain = Toolchain(""),
     failed: Sequence[FailedPart] = (),
+    part: str = "",
 ) -> Steps:
-    """The steps that turn `units` into a release of the project `name`, `version`.
+    """The steps that turn `units` into a release of the project.
 
-    `probes` are the plugin modules with the files that decide what each says; `toolchain` is the digest of the code
-    that makes packs, launchers and releases; `failed` is what the plan had to leave out.
+    `probes` are the plugin modules with the files that decide what each says; `failed` is what the plan had to leave
+    out; `part` says what was asked for, where that was not everything.
     """
-    interface = describe_interface(name, [each.unit for each in units])
-    packs = tuple(_plan_pack(*group, members) for group, members in _group_for_packs(units).items())
+    own, script = toolchain.own, (SCONSTRUCT,) if (project.folder / SCONSTRUCT).exists() else ()
+    interface = describe_interface(project.name, [each.unit for each in units])
+    packs = tuple(_plan_pack(own, *group, members) for group, members in _group_for_packs(units).items())
     cpu_libraries = tuple(
-        _plan_cpu_library(interface.name, target, members) for target, members in _group_for_cpu(units).items()
+        _plan_cpu_library(toolchain, interface.name, target, members, script)
+        for target, members in _group_for_cpu(units).items()
     )
-    launchers = Step(
-        "launchers", f"{toolchain} {version} {interface_digest(interface)}", (), (f"{LAUNCHERS}/files.json",)
-    )
-    library = Step("library", toolchain, launchers.outputs, (f"{LIBRARIES}/lib{interface.name}.so",))
-    images = [path for step in packs + cpu_libraries for path in step.outputs]
-    release = Step(
+    given = LaunchersInputs(own, interface, project.version)
+    launchers = LaunchersStep("launchers", given, (), (f"{LAUNCHERS}/files.json",))
+    library = _plan_library(toolchain, interface, launchers.outputs + script)
+    images = (*packs, *cpu_libraries)
+    release = ReleaseStep(
         "release",
-        f"{toolchain} {name} {version}",
-        (*[facts_path(each) for each in units], *images, *launchers.outputs, *library.outputs),
-        (f"{GENERATED}/{name}/release.json",),
+        ReleaseInputs(own, project.name, given, tuple(each.given for each in images), library.given.place, tools, part),
+        (
+            *[facts_path(each.unit) for each in units],
+            *[path for step in images for path in step.outputs],
+            *launchers.outputs,
+            *library.outputs,
+        ),
+        (f"{PARTS}/{digest_text(part)[:12]}.json" if part else f"{GENERATED}/{project.name}/release.json",),
     )
     return Steps(
-        tuple(_plan_probe(origin, files) for origin, files in probes),
+        tuple(_plan_probe(own, origin, files) for origin, files in probes),
         tuple(_plan_unit(each) for each in units),
         packs,
         cpu_libraries,
         launchers,
         library,
         release,
-        interface,
         tuple(_plan_failed(number, part) for number, part in enumerate(failed)),
     )
 
@@ -178,16 +216,16 @@ def check_launchers(plan: Plan) -> None:
     problems.raise_any()
 
 
-def _plan_probe(origin: Origin, files: tuple[str, ...]) -> ProbeStep:
-    return ProbeStep(f"probe {origin.name}", origin.owner, files, (f"{PLUGINS}/{origin.probe_file}",), origin)
+def _plan_probe(own: str, origin: Origin, files: tuple[str, ...]) -> ProbeStep:
+    return ProbeStep(f"probe {origin.name}", ProbeInputs(own, origin), files, (f"{PLUGINS}/{origin.probe_file}",))
 
 
 def _plan_unit(planned: PlannedUnit) -> UnitStep:
-    return UnitStep(str(planned.unit), planned.key, (), planned.outputs, planned)
+    return UnitStep(str(planned.unit), planned.given, (), planned.outputs, planned)
 
 
 def _plan_failed(number: int, part: FailedPart) -> FailedStep:
-    return FailedStep(part.name, "", (), (f"{BUILD}/failed-{number}",), part.error)
+    return FailedStep(part.name, NothingMade(), (), (f"{BUILD}/failed-{number}",), part.error)
 
 
 def _group_for_packs(units: Sequence[PlannedUnit]) -> dict[tuple[Target, str], list[PlannedUnit]]:
@@ -206,26 +244,30 @@ def _group_for_cpu(units: Sequence[PlannedUnit]) -> dict[Target, list[PlannedUni
     return groups
 
 
-def _plan_pack(target: Target, kernel: str, units: Sequence[PlannedUnit]) -> ImagesStep:
+def _plan_pack(own: str, target: Target, kernel: str, units: Sequence[PlannedUnit]) -> ImagesStep:
+    members = tuple(each.unit for each in units)
     return ImagesStep(
-        name=f"pack {target} {kernel}",
-        key=f"{SCHEMA} {[str(each.unit) for each in units]}",
-        inputs=tuple(image_path(each) for each in units),
-        outputs=(f"{PACKS}/{target.folder}/{kernel}.pack",),
-        target=target,
-        units=tuple(units),
-        place=f"targets/{target.folder}/{kernel}.pack",
+        f"pack {target} {kernel}",
+        ImagesInputs(own, target, f"targets/{target.folder}/{kernel}.pack", members),
+        tuple(map(image_path, members)),
+        (f"{PACKS}/{target.folder}/{kernel}.pack",),
     )
 
 
-def _plan_cpu_library(name: str, target: Target, units: Sequence[PlannedUnit]) -> ImagesStep:
+def _plan_cpu_library(
+    toolchain: Toolchain, name: str, target: Target, units: Sequence[PlannedUnit], script: tuple[str, ...]
+) -> ImagesStep:
     file = f"lib{name}.{target.folder}.so"
+    members = tuple(each.unit for each in units)
     return ImagesStep(
-        name=f"library {target}",
-        key=f"{LAUNCH_ABI}",
-        inputs=tuple(image_path(each) for each in units),
-        outputs=(f"{LIBRARIES}/{file}",),
-        target=target,
-        units=tuple(units),
-        place=f"lib/{file}",
+        f"library {target}",
+        ImagesInputs(toolchain.own, target, f"lib/{file}", members, toolchain.link),
+        (*map(image_path, members), *script),  # the build script chooses the linker
+        (f"{LIBRARIES}/{file}",),
     )
+
+
+def _plan_library(toolchain: Toolchain, interface: ReleaseInterface, inputs: tuple[str, ...]) -> LibraryStep:
+    file = f"lib{interface.name}.so"
+    given = LibraryInputs(f"lib/{file}", toolchain.compile, toolchain.link, toolchain.libraries)
+    return LibraryStep("library", given, inputs, (f"{LIBRARIES}/{file}",))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -22,9 +22,10 @@ import SCons.Util
 
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
-from precast.graph import making
 from precast.graph.lock import locked
+from precast.graph.making import write_listing
 from precast.graph.reporting import choose_reporter
+from precast.graph.running import note_made, run_step
 from precast.graph.scons_surface import (
     StepAction,
     build_now,
@@ -36,14 +37,13 @@ from precast.graph.scons_surface import (
     path_of,
 )
 from precast.graph.session import Request, Session, start_pool
-from precast.graph.steps import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, ImagesStep, Step, UnitStep, facts_path
-from precast.launch.sources import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES, library_sources
+from precast.graph.steps import ImagesStep, Step, UnitStep
+from precast.launch.sources import library_sources
+from precast.layout import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, facts_path
 from precast.project import SETTINGS_FILE, read_project
 from precast.worker.memory import default_worker_count
 
 ALIAS = "precast"
-# Nothing of the machine, the time or the path may get into a library.
-_REPRODUCIBLE_LINK = ("-Wl,--build-id=none", "-Wl,-s")
 
 
 def exists(env: Any) -> bool:
@@ -112,20 +112,21 @@ def declare_graph(env: Any, session: Session) -> Any:
     env.Decider(make_decider(session))
     steps = session.steps
     for probe in steps.probes:
-        _declare(env, probe, partial(making.make_probe, session, probe))
+        _declare(env, session, probe)
     units = session.declared_units
     for unit in units:
         _declare_unit(env, session, unit)
     if steps.failed:
         return _declare_failed(env, session)
     for pack in steps.packs:
-        _declare(env, pack, partial(making.make_pack, session, pack))
+        _declare(env, session, pack)
     for library in steps.cpu_libraries:
         _declare_cpu_library(env, session, library)
     _declare_library(env, session)
-    first = [facts_path(unit.planned) for unit in units]  # SCons goes by the order of what the last step depends on
+    # SCons goes by the order of what the last step depends on.
+    first = [facts_path(unit.planned.unit) for unit in units]
     sources = dict.fromkeys([*first, *steps.release.inputs])
-    release = _declare(env, steps.release, lambda: making.make_release(session, steps.release), sources)
+    release = _declare(env, session, steps.release, sources)
     env.Alias(ALIAS, release)
     env.Default(ALIAS)
     return release
@@ -133,7 +134,7 @@ def declare_graph(env: Any, session: Session) -> Any:
 
 def _declare_failed(env: Any, session: Session) -> Any:
     """What could not be planned fails as a unit does; the others are built, and no release."""
-    failed = [_declare(env, step, partial(making.make_failed, step)) for step in session.steps.failed]
+    failed = [_declare(env, session, step) for step in session.steps.failed]
     units = [f"#{step.outputs[0]}" for step in session.declared_units]
     env.Default(env.Alias(ALIAS, [*units, *failed]))
     return failed
@@ -144,11 +145,11 @@ def _name(path: str) -> str:
     return path if os.path.isabs(path) else f"#{path}"
 
 
-def _declare(env: Any, step: Step, make: Callable[[], object], sources: Iterable[str] | None = None) -> Any:
+def _declare(env: Any, session: Session, step: Step, sources: Iterable[str] | None = None) -> Any:
     nodes = env.Command(
         [f"#{path}" for path in step.outputs],
         [_name(path) for path in (step.inputs if sources is None else sources)],
-        StepAction(step.name, make),
+        StepAction(step.name, partial(run_step, session, step)),
     )
     env.Precious(nodes)  # replaced by rename, never removed first
     return nodes
@@ -156,8 +157,8 @@ def _declare(env: Any, step: Step, make: Callable[[], object], sources: Iterable
 
 def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
     sources = [path for path in step.planned.inputs if (session.folder / path).is_file()]
-    nodes = _declare(env, step, partial(making.make_unit, session, step), sources or [SETTINGS_FILE])
-    probes = {probe.origin.name: probe.outputs[0] for probe in session.steps.probes}
+    nodes = _declare(env, session, step, sources or [SETTINGS_FILE])
+    probes = {probe.given.origin.name: probe.outputs[0] for probe in session.steps.probes}
     used = {probes[each.origin] for each in step.planned.passes if each.origin in probes}
     env.Depends(nodes, [f"#{path}" for path in sorted(used)])
 
@@ -165,25 +166,26 @@ def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
 def _declare_cpu_library(env: Any, session: Session, step: ImagesStep) -> None:
     """Links the objects of one CPU level, in the order of the plan; their names go through a file, for they may be
     more than a command line holds."""
-    listing = f"{OBJECTS}/{step.target.folder}.txt"
-    write = StepAction("list", partial(making.write_listing, session, step, listing))
-    flags = " ".join((*LINK_FLAGS, *_REPRODUCIBLE_LINK))
-    link = f"$SHLINK -o $TARGET {flags} @{listing} -lm"
+    listing = f"{OBJECTS}/{step.given.target.folder}.txt"
+    begin, end = _recording(env, session, step, ())
+    write = StepAction("list", partial(write_listing, step.given, session.folder, listing))
+    link = f"$SHLINK -o $TARGET {' '.join(step.given.link)} @{listing} -lm"
     sources = [f"#{path}" for path in step.inputs]
-    env.Command(f"#{step.outputs[0]}", sources, [write, link, _note(env, session, step, ())])
+    env.Command(f"#{step.outputs[0]}", sources, [begin, write, link, end])
 
 
 def _declare_library(env: Any, session: Session) -> None:
     """Launcher sources, and the library that C compiler and linker make of them."""
     steps = session.steps
-    sources = library_sources(steps.interface)
+    given = steps.library.given
+    sources = library_sources(steps.launchers.given.interface)
     made = [*steps.launchers.outputs, *(f"{LAUNCHERS}/{path}" for path in sources)]
-    make = partial(making.make_launchers, session, steps.launchers)
+    make = partial(run_step, session, steps.launchers)
     # The project file stands for all that decides: SCons asks about a node only through something it depends on.
     launchers = env.Command([f"#{path}" for path in made], [f"#{SETTINGS_FILE}"], StepAction("launchers", make))
     env.Precious(launchers)
     flags = {
-        "CCFLAGS": list(COMPILE_FLAGS),
+        "CCFLAGS": list(given.compile),
         "CFLAGS": [],
         "CPPDEFINES": [],
         "CPPPATH": [f"#{LAUNCHERS}/include", f"#{LAUNCHERS}/src"],
@@ -193,16 +195,21 @@ def _declare_library(env: Any, session: Session) -> None:
     library = env.SharedLibrary(
         f"#{steps.library.outputs[0]}",
         objects,
-        SHLINKFLAGS=[*LINK_FLAGS, *_REPRODUCIBLE_LINK],
-        LIBS=list(LINK_LIBRARIES),
+        SHLINKFLAGS=list(given.link),
+        LIBS=list(given.libraries),
         LIBPATH=[],
         SHLIBPREFIX="",
     )
-    env.AddPostAction(library, _note(env, session, steps.library, map(path_of, SCons.Util.flatten(objects))))
+    begin, end = _recording(env, session, steps.library, [path_of(each) for each in SCons.Util.flatten(objects)])
+    env.AddPreAction(library, begin)
+    env.AddPostAction(library, end)
 
 
-def _note(env: Any, session: Session, step: Step, objects: Iterable[str]) -> StepAction:
-    """The last action of a linked file: its record, which also holds the tools that made it."""
+def _recording(env: Any, session: Session, step: Step, objects: Iterable[str]) -> tuple[StepAction, StepAction]:
+    """The first and the last action of a linked file: its key as it begins, and its record, which also holds the
+    tools that made it."""
+    keys: list[str] = []
     tools = {os.path.realpath(path) for path in map(env.WhereIs, (env.subst("$SHCC"), env.subst("$SHLINK"))) if path}
     outputs = [*step.outputs, *objects]
-    return StepAction("note", lambda: session.record(step, session.index.digests(tools), outputs))
+    begin = StepAction("begin", lambda: keys.append(session.key_of(step)))
+    return begin, StepAction("note", lambda: note_made(session, step, keys[-1], outputs, tools))

@@ -24,15 +24,6 @@ RUNTIME = Path(__file__).parent / "runtime"
 PACKAGE_MODULES = {"_serve": serve, "_calls": calls, "_variants": variants, "_fragment": fragment,
                    "_source_digest": source_digest, "_source_text": source_text, "_spelling": spelling}  # fmt: skip
 
-# What compiles and links the library; warnings are errors in our tests, not on a user's compiler.
-# What a user's newer compiler may warn of stops no release; what can only be a broken one does.
-COMPILE_FLAGS = (
-    "-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-Wall", "-Wextra",
-    "-Werror=incompatible-pointer-types", "-Werror=implicit-function-declaration", "-Werror=int-conversion",
-)  # fmt: skip
-LINK_FLAGS = ("-shared", "-Wl,--no-undefined", "-Wl,--as-needed")
-LINK_LIBRARIES = ("pthread", "dl")
-
 
 @dataclass(frozen=True)
 class SourceFile:

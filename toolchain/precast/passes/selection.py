@@ -49,6 +49,11 @@ class PassUse:
         run in one process, or none does."""
         return self.kind == "hook"
 
+    @property
+    def on_bindings(self) -> bool:
+        """Whether the pass may run on the MLIR bindings."""
+        return self.kind in ("python", "op", "replace")
+
 
 def plugin_set(uses: tuple[PassUse, ...]) -> str:
     """The code from outside that a job runs: a worker process serves jobs of one plugin set only, for what was loaded,

@@ -1,32 +1,50 @@
-"""Unit keys: what may change a unit's image, by name and digest, kept so that `why` can tell what changed.
+"""What a unit is compiled from: one frozen value, whose key is the unit key, and its account for people.
 
-In: a unit with its sources, passes, settings and tools. Out: `Ingredients`, their key, and `key.json` beside a built
-image. A key holds no absolute path, no time and no Python version.
+In: a unit with its sources, passes, settings and tools. Out: `UnitInputs`; `Ingredients`, kept as `key.json` beside a
+built image so that `why` can tell what changed. A key holds no absolute path, no time and no Python version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from precast.codec import CodecError, from_json, to_json
 from precast.digest import digest_text
+from precast.identity import Tools
+from precast.keyed import Keyed
 from precast.passes.selection import PassUse
-from precast.spec.closure import SourceFile
 from precast.spec.model import Argument, CompileSettings, Unit, format_constant
 from precast.store import write_file
 
-KEY_FORMAT = "1"
 KEY_FILE = "key.json"
 Entries = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
+class UnitSurroundings(Keyed):
+    """What a unit is compiled with, beside its own values: shared by the units of a kernel and target."""
+
+    sources: Entries  # every file that the kernel can be made of, with its digest
+    passes: tuple[PassUse, ...]  # in order
+    settings: CompileSettings  # without the paths of tools, whose identities are in `tools`
+    tools: Tools
+
+
+@dataclass(frozen=True)
+class UnitInputs(Keyed):
+    """All that may change a unit's image. Its key is the unit key; a job is made of it and of places on the machine."""
+
+    unit: Unit  # as it is compiled
+    around: UnitSurroundings
+
+
+@dataclass(frozen=True)
 class Ingredients:
-    """All that a unit's key is made of, in groups of (name, text or digest)."""
+    """What a unit's key was made of, for people: groups of (name, text or digest)."""
 
     unit: str
+    key: str
     spec: Entries  # source and arguments
     options: Entries
     sources: Entries  # file → digest
@@ -34,30 +52,23 @@ class Ingredients:
     settings: Entries
     tools: Entries
 
-    @property
-    def key(self) -> str:
-        """sha256 hex over all of it."""
-        groups = [getattr(self, each.name) for each in fields(self) if each.name != "unit"]
-        lines = [f"{name}\0{text}" for group in groups for name, text in (("", ""), *group)]
-        return digest_text("\n".join([KEY_FORMAT, self.unit, *lines]))
 
-
-def make_ingredients(
-    unit: Unit, sources: Iterable[SourceFile], passes: Iterable[PassUse], settings: Entries, tools: Entries
-) -> Ingredients:
-    """The ingredients of one unit."""
+def describe_inputs(inputs: UnitInputs) -> Ingredients:
+    """The ingredients of a unit."""
+    unit, around = inputs.unit, inputs.around
     return Ingredients(
         unit=str(unit),
+        key=inputs.key,
         spec=(
             ("source", unit.source.text),
             *((f"argument {each.name}", describe(each)) for each in unit.arguments),
             ("reading", digest_text(to_json(unit.reading))),
         ),
         options=tuple((name, format_constant(value)) for name, value in unit.options),
-        sources=tuple((file.name, file.digest) for file in sources),
-        passes=tuple((each.name, describe_pass(each)) for each in passes),
-        settings=settings,
-        tools=tools,
+        sources=around.sources,
+        passes=tuple((each.name, describe_pass(each)) for each in around.passes),
+        settings=describe_settings(around.settings),
+        tools=around.tools,
     )
 
 
@@ -77,7 +88,7 @@ def describe_pass(use: PassUse) -> str:
 
 
 def describe_settings(settings: CompileSettings) -> Entries:
-    """The project's settings; a tool's path is left out, its digest stands among the tools."""
+    """The project's settings."""
     environment = tuple((f"triton.{name}", value) for name, value in settings.environment)
     environment += tuple((f"environment.{name}", value) for name, value in settings.module_environment)
     return (("line_info", format_constant(settings.line_info)), *environment)

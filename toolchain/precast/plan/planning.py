@@ -11,22 +11,24 @@ import sys
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
 from precast.digest import FileDigests
 from precast.errors import Place, PlanError, SpecError, nearest_hint
+from precast.identity import Identities, Tools, identity_memory, merge_tools
+from precast.identity.tools import ENGINE_SETTING, MAKERS, STANDIN
 from precast.job import Job
+from precast.layout import BUILD, STORE, facts_path, image_path, stage_path, unit_folder
 from precast.passes.registry import SelectedUse, find_uses, matches, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
 from precast.plan.kernel_probes import read_imported
-from precast.plan.key import Entries, Ingredients, describe_settings, make_ingredients
+from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
 from precast.plan.parts import FailedPart, Parts
-from precast.plan.tools import ToolReader, Tools, merge_tools
 from precast.project import Project, format_texts, ignored_variables
-from precast.spec.closure import Closure, SourceFile
+from precast.spec.closure import INSTALLED, Closure, SourceFile
 from precast.spec.expand import expand_kernel
 from precast.spec.imported import ImportedKernel, ProbeRequest
 from precast.spec.kernel import Surroundings, kernel_tables, read_kernel
@@ -38,26 +40,41 @@ from precast.spec.sources import SourceReader
 from precast.spec.toml import read_document
 from precast.target import Target
 
-BUILD = "build"
-
 
 @dataclass(frozen=True)
 class PlannedUnit:
     """One unit with all that decides whether it must be compiled. Paths are project-relative."""
 
     unit: Unit
-    key: str
-    passes: tuple[PassUse, ...]
-    inputs: tuple[str, ...]  # source files that its kernel's imports reach
-    folder: str
-    ingredients: Ingredients = field(compare=False, repr=False)
+    given: UnitInputs
+
+    @property
+    def folder(self) -> str:
+        return unit_folder(self.unit)
+
+    @property
+    def key(self) -> str:
+        return self.given.key
+
+    @property
+    def passes(self) -> tuple[PassUse, ...]:
+        return self.given.around.passes
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The source files of the project that its kernel's imports reach."""
+        return tuple(name for name, _ in self.given.around.sources if not name.startswith(INSTALLED))
+
+    @cached_property
+    def ingredients(self) -> Ingredients:
+        """What the key is made of, for people."""
+        return describe_inputs(self.given)
 
     @property
     def outputs(self) -> tuple[str, ...]:
         """The files that the unit's folder gets: the image, facts, and the text of every earlier stage."""
-        stages = self.unit.stages
-        files = [f"{self.unit.kernel}.{stage}" for stage in (stages[-1], *stages[:-1])]
-        return tuple(f"{self.folder}/{file}" for file in (files[0], "facts.json", *files[1:]))
+        texts = (stage_path(self.unit, stage) for stage in self.unit.stages[:-1])
+        return (image_path(self.unit), facts_path(self.unit), *texts)
 
 
 @dataclass(frozen=True)
@@ -68,6 +85,7 @@ class Plan:
     kernels: tuple[KernelSpec, ...]
     units: tuple[PlannedUnit, ...]
     tools: Tools
+    makers: str = ""  # identity of our own code that makes all but units
     warnings: tuple[str, ...] = ()
     failed: tuple[FailedPart, ...] = ()
     pass_places: Mapping[str, Place | None] = field(default_factory=dict, compare=False)  # for messages about a pass
@@ -92,20 +110,27 @@ class Plan:
         return self._by_text[unit]
 
     def job(self, unit: Unit) -> Job:
-        """The job that compiles a unit of this plan. Its paths are absolute."""
+        """The job that compiles a unit of this plan."""
         planned = self.find(str(unit))
-        folder = self.project.folder.resolve()
-        return Job(
-            unit=unit,
-            passes=planned.passes,
-            settings=self.project.settings,
-            project=str(folder),
-            python_path=tuple(os.path.normpath(folder / each) for each in self.project.python_path),
-            store=str(folder / BUILD / "store"),
-            output=str(folder / planned.folder),
-            time_limit_s=self.project.time_limit_s,
-            memory_limit_mb=self.project.memory_limit_mb,
-        )
+        return make_job(planned.given, self.project)
+
+
+def make_job(given: UnitInputs, project: Project) -> Job:
+    """The job that compiles what is `given`; of the project it takes places and limits. Its paths are absolute."""
+    root, around = project.folder.resolve(), given.around
+    return Job(
+        unit=given.unit,
+        passes=around.passes,
+        settings=replace(around.settings, ptxas=project.settings.ptxas),
+        tools=around.tools,
+        sources=around.sources,
+        project=str(root),
+        python_path=tuple(os.path.normpath(root / each) for each in project.python_path),
+        store=str(root / STORE),
+        output=str(root / unit_folder(given.unit)),
+        time_limit_s=project.time_limit_s,
+        memory_limit_mb=project.memory_limit_mb,
+    )
 
 
 def plan_project(
@@ -134,7 +159,8 @@ class _Planner:
         self._installed = installed_folders(project.folder)
         self._sources = SourceReader(project.folder, project.search_path, self._installed)
         self._closure = Closure(project.folder, project.search_path, self._installed, self._digests)
-        self._tools = ToolReader(self._digests)
+        self._identities = Identities(FileDigests(identity_memory(project.folder / BUILD), shared=True))
+        self._around: dict[tuple[Source, frozenset[str], Target, tuple[PassUse, ...]], UnitSurroundings] = {}
         self._passes: tuple[SelectedUse, ...] = ()
         self._reached: dict[tuple[Source, frozenset[str]], tuple[SourceFile, ...]] = {}
 
@@ -151,12 +177,14 @@ class _Planner:
         if not planned and not self._parts.failed:
             names = ", ".join(map(str, targets))
             raise PlanError(f"nothing to build: no kernel is for {names}", hint="a spec's `only` says for which")
+        makers = self._identities.own(*MAKERS)
         self._digests.save()
-        every = {str(target): self._tools.tools(target, self._project.settings) for target in targets}
+        self._identities.digests.save()
+        every = {str(target): self._tools(target, ()) for target in targets}
         warnings = tuple(self._warnings(planned, kernel_globs))
         failed = (each for each in self._parts.failed if not each.kernel or is_wanted(each.kernel, kernel_globs))
         places = {each.use.name: each.where for each in self._passes}
-        return Plan(self._project, specs, planned, merge_tools(every), warnings, tuple(failed), places)
+        return Plan(self._project, specs, planned, merge_tools(every), makers, warnings, tuple(failed), places)
 
     def _read_specs(self) -> tuple[KernelSpec, ...]:
         """Every kernel of every spec file, in the order of the files' names."""
@@ -241,21 +269,31 @@ class _Planner:
         folder = self._project.folder
         probes = read_probes(folder, folder / BUILD) if self._project.passes else ()
         self._passes = find_uses(self._project.passes, probes, folder, self._problems)
-        settings = describe_settings(self._project.settings)
         for unit in units:
             with self._parts.part(str(unit), unit.kernel):
-                yield self._plan_unit(unit, settings)
+                yield self._plan_unit(unit)
 
-    def _plan_unit(self, unit: Unit, settings: Entries) -> PlannedUnit:
+    def _plan_unit(self, unit: Unit) -> PlannedUnit:
         passes = select_passes(self._passes, unit)
-        sources = self._files_of(
-            unit.source, frozenset(name for each in unit.arguments for name in modules_in(each.value))
+        named = frozenset(name for each in unit.arguments for name in modules_in(each.value))
+        kind = (unit.source, named, unit.target, passes)
+        if kind not in self._around:
+            self._around[kind] = UnitSurroundings(
+                sources=tuple((file.name, file.digest) for file in self._files_of(unit.source, named)),
+                passes=passes,
+                settings=replace(self._project.settings, ptxas=""),
+                tools=self._tools(unit.target, passes),
+            )
+        return PlannedUnit(unit, UnitInputs(unit.compiled, self._around[kind]))
+
+    def _tools(self, target: Target, passes: Sequence[PassUse]) -> Tools:
+        settings = self._project.settings
+        return self._identities.tools(
+            target,
+            ptxas=settings.ptxas,
+            python_pass=any(use.on_bindings for use in passes),
+            standin=(ENGINE_SETTING, STANDIN) in settings.environment,
         )
-        python_pass = any(use.kind == "python" for use in passes)
-        tools = self._tools.tools(unit.target, self._project.settings, python_pass=python_pass)
-        ingredients = make_ingredients(unit, sources, passes, settings, tools)
-        inputs = tuple(file.name for file in sources if not file.installed)
-        return PlannedUnit(unit, ingredients.key, passes, inputs, unit_folder(unit), ingredients)
 
     def _files_of(self, source: Source, named: frozenset[str]) -> tuple[SourceFile, ...]:
         """What the imports of a source reach, and of the modules that its constexprs name."""
@@ -284,11 +322,6 @@ class _Planner:
 
 def is_wanted(kernel: str, globs: Sequence[str]) -> bool:
     return any(fnmatchcase(kernel, glob) for glob in globs)
-
-
-def unit_folder(unit: Unit) -> str:
-    """Where a unit's outputs go, relative to the project."""
-    return f"{BUILD}/units/{unit.target.folder}/{unit.slug}"
 
 
 def installed_folders(project: Path) -> tuple[Path, ...]:

@@ -37,22 +37,34 @@ class Pointer:
 
 
 def place_release(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
-    """Makes the release under `home` and points to it; the folder of an equal, undamaged release is left as it is."""
+    """Makes the release under `home`; the folder of an equal, undamaged one is left as it is."""
     drop_drafts(home)
     place = home / manifest.version
     if not place.exists() or find_faults(place):
         _replace(place, _write_draft(home, contents, manifest))
     for folder in (home, home.parent, home.parent.parent):  # `generated` may be new
         sync(folder)
-    point_to(home, manifest)
     return place
 
 
-def point_to(home: Path, manifest: Manifest) -> None:
-    """Writes `release.json` and moves `current`, in this order."""
+def write_pointer(path: Path, manifest: Manifest) -> None:
+    """Writes a file that leads to a release."""
     pointer = {"version": manifest.version, "path": manifest.version, "manifest": manifest.digest}
-    text = json.dumps(pointer, sort_keys=True, indent=1) + "\n"
-    write_file(home / POINTER, text.encode(), durable=True)
+    write_file(path, (json.dumps(pointer, sort_keys=True, indent=1) + "\n").encode(), durable=True)
+
+
+def holds_all(manifest: Manifest, home: Path) -> bool:
+    """Whether the release holds every unit of the current one; also when there is none that can be read."""
+    try:
+        current = read_manifest(home / read_pointer(home / POINTER).path)
+    except ReleaseError:
+        return True
+    return {each.unit for each in current.units} <= {each.unit for each in manifest.units}
+
+
+def point_to(home: Path, manifest: Manifest) -> None:
+    """Makes a release the current one: writes `release.json` and moves `current`, in this order."""
+    write_pointer(home / POINTER, manifest)
     link = home / CURRENT
     if not (link.is_symlink() and os.readlink(link) == manifest.version):
         draft = home / f"{DRAFT}{secrets.token_hex(6)}"
@@ -62,13 +74,12 @@ def point_to(home: Path, manifest: Manifest) -> None:
         sync(home)
 
 
-def read_pointer(home: Path) -> Pointer:
-    """What `release.json` under `home` says; `ReleaseError` when there is none, or it is damaged."""
-    path = home / POINTER
+def read_pointer(path: Path) -> Pointer:
+    """What a file that leads to a release says; `ReleaseError` when there is none, or it is damaged."""
     try:
         return Pointer(**json.loads(path.read_bytes()))
     except FileNotFoundError:
-        raise ReleaseError(f"{home} holds no release", hint="run `precast build`") from None
+        raise ReleaseError(f"{path.parent} holds no release", hint="run `precast build`") from None
     except (ValueError, TypeError):
         raise ReleaseError(f"{path} is damaged", hint="run `precast build`") from None
 
@@ -108,7 +119,7 @@ def _place(path: Path, content: Content, known: Mapping[str, Path]) -> None:
 def _files_of_newest(home: Path) -> dict[str, Path]:
     """The files of the newest release by digest, so that equal ones can be linked; none when it is damaged."""
     try:
-        folder = home / read_pointer(home).path
+        folder = home / read_pointer(home / POINTER).path
         return {file.digest: folder / file.path for file in read_manifest(folder).files}
     except ReleaseError:
         return {}

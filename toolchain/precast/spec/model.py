@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from precast.errors import Place
 from precast.grid import Expression
@@ -197,7 +198,7 @@ class Unit:
     source: Source
     arguments: tuple[Argument, ...]  # every parameter of the function, in the source's order
     options: Options
-    grid: tuple[str, ...]  # three expressions, or none
+    grid: tuple[str, ...]  # three expressions; none where a call must give one, or where it decides nothing
     reading: SourceReading = SourceReading()
 
     def __str__(self) -> str:
@@ -211,6 +212,16 @@ class Unit:
     def slug(self) -> str:
         """A file name for the unit: its kernel and 12 hex digits of its text's digest."""
         return f"{self.kernel}-{hashlib.sha256(str(self).encode()).hexdigest()[:12]}"
+
+    @property
+    def compiled(self) -> Unit:
+        """The unit without what is for launchers alone: equal for units that are compiled alike."""
+        return replace(self, grid=())
+
+    @property
+    def symbol(self) -> str:
+        """A C name for the unit: what a CPU object exports."""
+        return re.sub(r"\W", "_", self.slug)
 
     @property
     def stages(self) -> tuple[str, ...]:

@@ -17,10 +17,11 @@ from pathlib import Path
 from precast.codec import from_json, to_json
 from precast.engines import Engine, StageOutput
 from precast.engines.registry import Engines, engine_name
+from precast.store import digest_bytes
 from precast.worker.failures import describe_failure
 from precast.worker.messages import Event, Request, Step
 from precast.worker.state import ProcessState, read_state
-from precast.worker.walk import run_job
+from precast.worker.walk import plan_stage, run_job
 
 
 class Voice:
@@ -87,7 +88,9 @@ class Worker:
             return Event("done", result=run_job(request.job, engine, announce))
         announce(Step(request.stage))
         source = StageOutput(Path(request.source).read_bytes(), request.carry)
-        engine.run_stage(request.job, request.stage, source, lambda name, text="": announce(Step(request.stage, name)))
+        inputs = plan_stage(request.job, request.stage, source.carry, digest_bytes(source.data))
+        project = Path(request.job.project)
+        engine.run_stage(inputs, source.data, project, lambda name, text="": announce(Step(request.stage, name)))
         return Event("done")
 
     def open(self, engine: str) -> None:

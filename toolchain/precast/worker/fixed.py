@@ -1,6 +1,6 @@
 """A stage in a process of its own whose memory always lies at the same addresses.
 
-In: a job, a stage and its input. Out: what the engine made of it, and whether addresses were really fixed. For stages
+In: a stage's inputs and its text. Out: what the engine made of it, and whether addresses were really fixed. For stages
 whose result depends on the order of pointers, three things make them the same from run to run and place to place:
 address randomisation is off; the stage runs in a fresh thread, whose heap starts empty; and the allocator's cache of
 freed blocks, through which blocks of the main heap would come into it, is off. What the process did before (paths,
@@ -21,12 +21,10 @@ from pathlib import Path
 
 from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.codec import from_json, to_json
-from precast.engines import StageFailure, StageOutput
+from precast.engines import StageFailure, StageInputs, StageOutput
 from precast.engines.triton.capture import capture_errors, first_error
-from precast.job import Job
 from precast.worker.failures import Failure, describe_failure, raise_failure
 from precast.worker.lifeline import die_with_parent
-from precast.worker.messages import Request
 
 ADDR_NO_RANDOMIZE = 0x0040000
 QUERY = 0xFFFFFFFF
@@ -44,12 +42,20 @@ class _Answer:
     failure: Failure | None = None
 
 
-def run_fixed(job: Job, stage: str, source: StageOutput) -> tuple[StageOutput, bool]:
-    """Runs `stage` in a fresh process; the second value tells whether its addresses were fixed."""
+@dataclass(frozen=True)
+class _Question:
+    engine: str
+    inputs: StageInputs
+    project: str
+
+
+def run_fixed(inputs: StageInputs, data: bytes, project: Path, engine: str) -> tuple[StageOutput, bool]:
+    """Has the engine of that name run a stage in a fresh process; the second value tells whether its addresses were
+    fixed."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "source").write_bytes(source.data)
-        (folder / "request.json").write_text(to_json(Request(job, stage, "source", source.carry)))
+        (folder / "source").write_bytes(data)
+        (folder / "question.json").write_text(to_json(_Question(engine, inputs, str(project))))
         command = [sys.executable, "-m", "precast.worker.fixed", str(os.getpid())]
         with capture_errors() as errors:
             finished = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, check=False)
@@ -89,16 +95,16 @@ def ignore_passes(name: str, text: str = "") -> None:
 
 def answer_request() -> None:
     """Answers the request in the working directory: everything is made ready first, the stage gets its own thread."""
-    from precast.engines.registry import Engines, engine_name  # after the addresses are settled
+    from precast.engines.registry import Engines  # after the addresses are settled
 
-    request = from_json(Path("request.json").read_bytes(), Request)
-    source = StageOutput(Path(request.source).read_bytes(), request.carry)
-    fixed = has_fixed_addresses()
+    question = from_json(Path("question.json").read_bytes(), _Question)
+    inputs, project = question.inputs, Path(question.project)
+    data, fixed = Path("source").read_bytes(), has_fixed_addresses()
     try:
-        engine = Engines().open(engine_name(request.job))
-        engine.stage_key(request.job, request.stage, source)
+        engine = Engines().open(question.engine)
+        engine.prepare(inputs, project)
         with ThreadPoolExecutor(1) as thread:
-            output = thread.submit(engine.run_stage, request.job, request.stage, source, ignore_passes).result()
+            output = thread.submit(engine.run_stage, inputs, data, project, ignore_passes).result()
     except Exception as error:
         answer = _Answer(fixed, failure=describe_failure(error))
     else:

@@ -30,7 +30,7 @@ def write_reproducer(folder: Path, job: Job, step: Step, message: str) -> str:
         request = Request(job, step.stage, "", step.carry)
         if step.stage:
             text = Store(job.store).get(step.source) or b""
-            request = replace(request, source=f"input.{input_stage(job.unit, step.stage)}")
+            request = replace(request, source=f"input.{input_stage(job.unit.stages, step.stage)}")
             write_file(place / request.source, text)
         if step.pass_source:
             write_file(place / f"before-{step.pass_name}.mlir", Store(job.store).get(step.pass_source) or b"")

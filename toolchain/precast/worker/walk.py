@@ -1,8 +1,8 @@
 """A unit's walk through its stages, inside a worker.
 
-In: a job and an engine. Out: the unit's folder, which appears whole, and its `UnitResult`. Before each stage the store
-is asked under the stage key; what ran is kept there, with all that later stages need, so that a stage that was found
-and a stage that ran lead on alike.
+In: a job and an engine. Out: the unit's folder, which appears whole, and its `UnitResult`. Each stage is given one
+frozen `StageInputs`, made here and nowhere else. The store is asked under its key first; what ran is kept there, with
+all that later stages need, so that a stage that was found and a stage that ran lead on alike.
 """
 
 from __future__ import annotations
@@ -12,20 +12,30 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cattrs import BaseValidationError
+
 from precast.artifact import DeviceBuffer, Facts, Finding, PassRun, StageFile, UnitResult
 from precast.codec import from_json, to_json
-from precast.engines import Announce, Engine, StageFailure, StageOutput
+from precast.engines import Announce, Engine, StageFailure, StageInputs, StageOutput, UnitFacts
+from precast.engines.registry import engine_name
+from precast.identity import select_tools
 from precast.job import Job
-from precast.store import Store, link_file, telling_disk_faults, write_file
+from precast.passes.selection import PassUse
+from precast.spec.model import Unit
+from precast.store import Store, digest_bytes, link_file, telling_disk_faults, write_file
 from precast.target import shared_memory_limit
 from precast.worker.fixed import run_fixed
 from precast.worker.messages import Step
 
 LUCK_WARNING = "this machine refuses to switch off address randomisation: the image may differ in another build"
+
+
+# Raised whenever what the store keeps of a stage changes: a record of another format is not found.
+RECORD_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -38,10 +48,12 @@ class StageRecord:
     findings: tuple[Finding, ...]
     buffers: tuple[DeviceBuffer, ...]
     reproducible: bool = True
+    format: int = RECORD_FORMAT
 
 
 @dataclass(frozen=True)
 class _Done:
+    inputs: StageInputs
     stage: StageFile
     output: StageOutput
     reproducible: bool
@@ -52,11 +64,8 @@ def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitR
     started = time.monotonic()
     announce(Step())
     source = engine.read_source(job)
-    store, done = Store(job.store), list[_Done]()
-    output, digest = source.output, store.put(source.output.data)
-    for stage in job.unit.stages:
-        done.append(_make_stage(job, engine, store, Step(stage, "", digest, output.carry), output, announce))
-        output, digest = done[-1].output, done[-1].stage.digest
+    walk = _Walk(job, engine, Store(job.store), announce)
+    done = walk.run(source.output)
     reproducible = all(each.reproducible for each in done)
     facts = engine.read_facts(job, {each.stage.stage: each.output for each in done})
     check_launchable(job, facts)
@@ -71,8 +80,43 @@ def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitR
         warnings=source.warnings + (() if reproducible else (LUCK_WARNING,)),
         seconds=round(time.monotonic() - started, 4),
     )
-    publish(job, result, store)
+    publish(job, result, walk.store)
     return result
+
+
+def plan_stage(job: Job, stage: str, carry: str, input_digest: str) -> StageInputs:
+    """All that decides what `stage` of a job makes of its input: the one place where a stage's inputs are chosen."""
+    unit, stages = job.unit, job.unit.stages
+    passes = tuple(use for use in job.passes if acts_in(use, stage, stages))
+    return StageInputs(
+        stage=stage,
+        target=unit.target,
+        gluon=unit.source.gluon,
+        options=unit.options,
+        line_info=job.settings.line_info,
+        environment=job.settings.environment,
+        passes=passes,
+        facts=describe_unit(unit) if passes else None,
+        tools=select_tools(job.tools, unit.target, stage, python_pass=any(use.on_bindings for use in passes)),
+        carry=carry,
+        input=input_digest,
+        symbol=unit.symbol if stage == "obj" else "",
+    )
+
+
+def acts_in(use: PassUse, stage: str, stages: Sequence[str]) -> bool:
+    """Whether a pass can change what `stage` makes: a hook may change its stage and any later one, a library brings
+    dialects and ops to all."""
+    later = use.kind == "hook" and use.stage in stages and stages.index(use.stage) <= stages.index(stage)
+    return use.stage == stage or later or bool(use.library)
+
+
+def describe_unit(unit: Unit) -> UnitFacts:
+    """What passes are told about a unit."""
+    constants = tuple((each.name, each.value) for each in unit.arguments if each.type == "constexpr" or each.constant)
+    fixed = {name for name, _ in constants}
+    arguments = tuple(each.name for each in unit.arguments if each.name not in fixed)
+    return UnitFacts(str(unit), unit.kernel, unit.target, constants, arguments)
 
 
 def check_launchable(job: Job, facts: Facts) -> None:
@@ -85,23 +129,76 @@ def check_launchable(job: Job, facts: Facts) -> None:
         )
 
 
-def _make_stage(
-    job: Job, engine: Engine, store: Store, step: Step, source: StageOutput, announce: Callable[[Step], None]
-) -> _Done:
-    stage = step.stage
-    key = engine.stage_key(job, stage, source)
-    found = recall(store, key)
-    if found is not None:
-        record, output = found
-        return _Done(StageFile(stage, record.digest, key, True), output, record.reproducible)
-    announce(step)
-    reproducible = True
-    if engine.needs_fixed_addresses(job, stage, source):
-        output, reproducible = run_fixed(job, stage, source)
-    else:
-        output = engine.run_stage(job, stage, source, _pass_announcer(step, store, announce))
-    digest = keep(store, key, output, reproducible)
-    return _Done(StageFile(stage, digest, key, False), output, reproducible)
+@dataclass
+class _Walk:
+    """One job's way through its stages."""
+
+    job: Job
+    engine: Engine
+    store: Store
+    announce: Callable[[Step], None]
+
+    def run(self, source: StageOutput) -> list[_Done]:
+        """Every stage, in order, from the front end's text on."""
+        done: list[_Done] = []
+        for group in stage_groups(self.job):
+            before = done[-1].output if done else source
+            done += self._recall_all(group, before) or self._make_all(group, before, done)
+        return done
+
+    def _recall_all(self, group: Sequence[str], source: StageOutput) -> list[_Done]:
+        """All stages of a group from the store, or none."""
+        found: list[_Done] = []
+        for stage in group:
+            inputs = self._inputs(stage, found[-1].output if found else source)
+            kept = recall(self.store, inputs.key)
+            if kept is None:
+                return []
+            record, output = kept
+            found.append(_Done(inputs, StageFile(stage, record.digest, inputs.key, True), output, record.reproducible))
+        return found
+
+    def _make_all(self, group: Sequence[str], source: StageOutput, before: Sequence[_Done]) -> list[_Done]:
+        made: list[_Done] = []
+        for stage in group:
+            output = made[-1].output if made else source
+            made.append(self._make(self._inputs(stage, output), output, [each.inputs for each in (*before, *made)]))
+        return made
+
+    def _inputs(self, stage: str, source: StageOutput) -> StageInputs:
+        return plan_stage(self.job, stage, source.carry, digest_bytes(source.data))
+
+    def _make(self, inputs: StageInputs, source: StageOutput, walked: list[StageInputs]) -> _Done:
+        step = Step(inputs.stage, "", self.store.put(source.data), source.carry)
+        self.announce(step)
+        try:
+            output, reproducible = self._run(inputs, source, step)
+        except StageFailure as failure:
+            if failure.where is None or failure.where.file.startswith("input."):
+                failure.where = self.engine.find_place(self.job, [*walked, inputs], failure)
+            raise
+        digest = keep(self.store, inputs.key, output, reproducible)
+        return _Done(inputs, StageFile(inputs.stage, digest, inputs.key, False), output, reproducible)
+
+    def _run(self, inputs: StageInputs, source: StageOutput, step: Step) -> tuple[StageOutput, bool]:
+        project = Path(self.job.project)
+        by_luck = self.engine.needs_fixed_addresses(inputs, source.data)
+        hooked = any(use.kind == "hook" for use in inputs.passes)  # what one knows is in this process
+        if by_luck and not hooked:
+            return run_fixed(inputs, source.data, project, engine_name(self.job))
+        announce_pass = _pass_announcer(step, self.store, self.announce)
+        return self.engine.run_stage(inputs, source.data, project, announce_pass), not by_luck
+
+
+def stage_groups(job: Job) -> list[tuple[str, ...]]:
+    """A unit's stages in order; those that must all run where one of them does stand together.
+
+    A hook is Python code that may carry anything from one stage to the next, which no key holds.
+    """
+    stages = job.unit.stages
+    hooked = [stages.index(use.stage) for use in job.passes if use.kind == "hook" and use.stage in stages]
+    first = min(hooked, default=len(stages))
+    return [(stage,) for stage in stages[:first]] + ([stages[first:]] if first < len(stages) else [])
 
 
 def _pass_announcer(step: Step, store: Store, announce: Callable[[Step], None]) -> Announce:
@@ -116,11 +213,20 @@ def recall(store: Store, key: str) -> tuple[StageRecord, StageOutput] | None:
     data = store.get_record(key)
     if data is None:
         return None
-    record = from_json(data, StageRecord)
-    content = store.get(record.digest)
-    if content is None:
+    record = _read_record(data)
+    content = store.get(record.digest) if record else None
+    if record is None or content is None:
         return None
     return record, StageOutput(content, record.carry, record.passes, record.findings, record.buffers)
+
+
+def _read_record(data: bytes) -> StageRecord | None:
+    """A record, if it is one of today's format: what another version of Precast kept is no fault, and is not used."""
+    try:
+        record = from_json(data, StageRecord)
+    except (ValueError, BaseValidationError):
+        return None
+    return record if record.format == RECORD_FORMAT else None
 
 
 def keep(store: Store, key: str, output: StageOutput, reproducible: bool) -> str:

@@ -60,11 +60,6 @@ def find_kernel_place(ttir_text: str) -> Place | None:
     return next((each.operation.where for each in parse_ttir(make_generic(ttir_text)) if each.public), None)
 
 
-def symbol_of(slug: str) -> str:
-    """The C symbol of a unit's entry, from the unit's slug."""
-    return re.sub(r"\W", "_", slug)
-
-
 def read_facts(
     loops_text: str, parameters: tuple[Parameter, ...], image: bytes, symbol: str, places: Sequence[int] = ()
 ) -> Facts:

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from triton._C import libtriton
 
 from precast.artifact import DeviceBuffer, Finding, PassRun
-from precast.engines import Announce
+from precast.engines import Announce, UnitFacts
 from precast.engines.cpu import describe_pipeline
 from precast.engines.triton.capture import capture_errors, first_error
 from precast.engines.triton.python_steps import PassFailure, PythonStep
-from precast.engines.triton.session import StageOutcome, UnitFacts
+from precast.engines.triton.session import StageOutcome, make_context
 from precast.errors import PassError
-from precast.passes.context import PassContext
-from precast.passes.pipeline import Pipeline, Run, Step, edit_pipeline, render_pipeline
+from precast.passes.pipeline import Pipeline, Run, Step, edit_pipeline
 from precast.passes.plan import SelectedPass, describe_run, plan_edits
 from precast.target import Target
 
@@ -38,19 +38,19 @@ class Surrounding:
     after: tuple[Step, ...]
 
 
-def cpu_pipeline(stage: str, passes: Sequence[SelectedPass], facts: UnitFacts) -> Pipeline:
+def cpu_pipeline(stage: str, passes: Sequence[SelectedPass], target: Target, project: Path) -> Pipeline:
     """The effective pipeline of a CPU stage.
 
     `PassError` for an anchor that is absent or inside the engine's lowering, and for anything but a Python pass.
     """
-    described = describe_pipeline(stage, facts.target.arch)
+    described = describe_pipeline(stage, target.arch)
     steps = tuple(
         Step(f"cpu.{name}", tuple(f"{option}={value}" for option, value in options)) for name, options in described
     )
     own = Pipeline(stage, (Run(stage, steps),))
-    edited = edit_pipeline(own, plan_edits(passes, stage, facts.project), str(facts.target))
-    if surround(edited, facts.target).own != steps:
-        raise PassError(f"stage `{stage}` of {facts.target} cannot be edited: its own steps run as a whole")
+    edited = edit_pipeline(own, plan_edits(passes, stage, project), str(target))
+    if surround(edited, target).own != steps:
+        raise PassError(f"stage `{stage}` of {target} cannot be edited: its own steps run as a whole")
     return edited
 
 
@@ -72,23 +72,17 @@ def surround(pipeline: Pipeline, target: Target) -> Surrounding:
     return found
 
 
-def cpu_key_material(stage: str, passes: Sequence[SelectedPass], facts: UnitFacts) -> str:
-    """The part of a CPU stage's key that is about passes."""
-    uses = [each.use for each in passes if each.use.stage == stage]
-    lines = [f"{use.name} {use.kind} {use.anchor} {dict(use.options)} {use.digest}" for use in uses]
-    return "\n".join([render_pipeline(cpu_pipeline(stage, passes, facts)), *lines])
-
-
 def run_cpu_stage(
     stage: str,
     text: str,
     lower: Callable[[str], str],
     passes: Sequence[SelectedPass],
     facts: UnitFacts,
+    project: Path,
     announce: Announce,
 ) -> StageOutcome:
     """Runs `lower` on `text` with the passes of `stage` around it. `PassFailure` names the pass that failed."""
-    steps = surround(cpu_pipeline(stage, passes, facts), facts.target)
+    steps = surround(cpu_pipeline(stage, passes, facts.target, project), facts.target)
     runner = TextRunner(stage, {each.use.name: each for each in passes}, facts, announce)
     text = runner.run(steps.before, text, is_triton=stage == "loops")
     text = runner.run(steps.after, lower(text), is_triton=False)
@@ -134,10 +128,7 @@ class TextRunner:
         from precast.engines.triton import bridge
 
         selected = self.passes[step.by]
-        facts = self.facts
-        context = PassContext(
-            facts.unit, facts.kernel, facts.target, self.stage, step.by, {}, facts.constants, facts.arguments
-        )
+        context = make_context(self.facts, self.stage, step.by)
         finding = PythonStep(selected, context, before).run(module)
         try:
             module.operation.verify()

@@ -17,11 +17,12 @@ from typing import Any, Protocol
 from triton._C import libtriton
 
 from precast.artifact import Finding
+from precast.engines import UnitFacts
 from precast.engines.triton import v3_9
 from precast.engines.triton.cpu_stages import TextRunner
 from precast.engines.triton.recording import ModuleHandle
 from precast.engines.triton.replay import StageReplay
-from precast.engines.triton.session import PassSession, UnitFacts
+from precast.engines.triton.session import PassSession
 from precast.errors import PassError
 from precast.passes.context import PassContext
 from precast.passes.pipeline import Pipeline, Run, Step
@@ -123,12 +124,12 @@ class TritonWorkbench:
             raise PassError(
                 f"cannot stop after stage `{stop_after}`", hint=f"from {self.subject.stage}: {', '.join(later)}"
             )
-        facts = UnitFacts(self.subject.name, "", target, Path())
-        session = PassSession(self._backend, self.options, v3_9.language(gluon=False), (), facts)
+        facts = UnitFacts(self.subject.name, "", target)
+        session = PassSession(self._backend, self.options, v3_9.language(gluon=False))
         metadata = dict(vars(self.options))
         value: Any = self.module
         for stage in stages[stages.index(self.subject.stage) + 1 : stages.index(stop_after) + 1]:
-            value = session.run(stage, value, metadata, lambda *_: None).made
+            value = session.run(stage, value, metadata, (), facts, Path(), lambda *_: None).made
         return value if isinstance(value, str) else str(value.str_nodebug())
 
 
@@ -153,7 +154,7 @@ class LoopsWorkbench:
     def run(self, step: Step, passes: dict[str, SelectedPass]) -> None:
         if step.kind != "python":
             raise PassError(f"`{step.by}` is a {step.kind} pass: the CPU engine's IR takes Python passes only")
-        facts = UnitFacts(self.subject.name, "", self.subject.target, Path())
+        facts = UnitFacts(self.subject.name, "", self.subject.target)
         runner = TextRunner("loops", passes, facts, lambda *_: None)
         self._text = runner.run((step,), self._text, is_triton=False)
         self.findings += runner.findings

@@ -14,8 +14,8 @@ from precast.engines.parameters import parse_type
 from precast.engines.triton import v3_9
 from precast.engines.triton.constants import make_constants
 from precast.errors import nearest_hint
-from precast.spec.model import Argument, Scalar, Unit
-from precast.target import ENGINE_OPTIONS, OPTIONS, Backend, float8_types
+from precast.spec.model import Argument, Options, Scalar, Unit
+from precast.target import ENGINE_OPTIONS, OPTIONS, Backend, Target, float8_types
 
 Attributes = list[list[str | int]]
 # What decides nothing before the ttgir stage, which CPU units do not have.
@@ -59,23 +59,21 @@ def make_attributes(argument: Argument, backend: Backend) -> Attributes:
     return found
 
 
-def make_options(unit: Unit, backend: Any) -> Any:
+def make_options(target: Target, options: Options, backend: Any) -> Any:
     """The backend's option record for a unit; `StageFailure` for an option or value that it cannot have."""
-    own = ENGINE_OPTIONS if unit.target.kind is Backend.CPU else {}
+    own = ENGINE_OPTIONS if target.kind is Backend.CPU else {}
     known = (*v3_9.option_names(backend), *own)
-    for name, _ in unit.options:
+    for name, _ in options:
         if name not in known:
-            raise StageFailure(
-                f"target {unit.target} has no option `{name}`", hint=nearest_hint(name, known, "options")
-            )
-    left_out = (*GPU_ONLY, *own) if unit.target.kind is Backend.CPU else ()
-    wanted: dict[str, Any] = {name: value for name, value in unit.options if name not in left_out}
-    if unit.target.kind is Backend.CPU:
-        wanted["supported_fp8_dtypes"] = tuple(sorted(float8_types(unit.target)))  # our engine's, not the front end's
+            raise StageFailure(f"target {target} has no option `{name}`", hint=nearest_hint(name, known, "options"))
+    left_out = (*GPU_ONLY, *own) if target.kind is Backend.CPU else ()
+    wanted: dict[str, Any] = {name: value for name, value in options if name not in left_out}
+    if target.kind is Backend.CPU:
+        wanted["supported_fp8_dtypes"] = tuple(sorted(float8_types(target)))  # our engine's, not the front end's
     try:
         return v3_9.parse_options(backend, wanted)
     except (ValueError, AssertionError, TypeError) as error:
-        raise StageFailure(f"target {unit.target} cannot have these options: {error}") from error
+        raise StageFailure(f"target {target} cannot have these options: {error}") from error
 
 
 def list_options(unit: Unit, options: Any) -> tuple[tuple[str, Scalar | None], ...]:

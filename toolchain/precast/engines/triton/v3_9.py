@@ -8,7 +8,6 @@ Never asks for Triton's active driver: there is no GPU here. `answering_for` put
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -26,11 +25,11 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction, _triton_jit_function_registry
 
 from precast.errors import ToolError
-from precast.store import digest_bytes
 from precast.target import Backend, Target
 
 VERSION = "3.9"
 LINE_INFO_OFF = "TRITON_DISABLE_LINE_INFO"
+ASSEMBLER_VARIABLE = "TRITON_PTXAS_PATH"  # set where a project names its own
 CPU_FRONT_END = Target("cuda", "80")  # whose front end and ttir stage a CPU unit goes through
 REEXPORTED = {"triton": triton, "tl": triton.language}  # what frameworks hand out under these names
 HIDDEN_PARAMETERS = (("global_scratch", "*i8"), ("profile_scratch", "*i8"))  # after the user's, always both
@@ -186,22 +185,6 @@ def line_info() -> Iterator[None]:
         yield
     finally:
         os.environ.pop(LINE_INFO_OFF) if before is None else os.environ.update({LINE_INFO_OFF: before})
-
-
-def tool_identity() -> str:
-    """What stands for Triton in a stage key: the digest of its wheel's list of files and their digests.
-
-    As strong as hashing the 500 MB library itself, for wheels, and 30 times faster. Without such a list the library
-    is hashed.
-    """
-    distribution = importlib.metadata.distribution("triton")
-    listing = distribution.read_text("RECORD")
-    if listing and "libtriton.so,sha256=" in listing:
-        lines = sorted(each for each in listing.splitlines() if each.startswith("triton/") and ".pyc," not in each)
-        return f"triton-{triton.__version__}-{digest_bytes('|'.join(lines).encode())}"
-    from triton.runtime.cache import triton_key
-
-    return f"triton-{digest_bytes(triton_key().encode())}"
 
 
 def assembler_path(target: Target) -> str:

@@ -1,0 +1,72 @@
+"""What each kind of step is given: frozen values, all that its maker sees beside the files that the step names.
+
+In: a plan, through `steps`. Out: values whose digests are in the keys of steps, so that nothing can decide what is made
+without deciding whether it is made anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from precast.identity import Tools
+from precast.keyed import Keyed
+from precast.launch.formats.values import ReleaseInterface
+from precast.passes.registry import Origin
+from precast.spec.model import Unit
+from precast.target import Target
+
+
+@dataclass(frozen=True)
+class ProbeInputs(Keyed):
+    """A plugin module to describe."""
+
+    own: str  # identity of the code that makes this
+    origin: Origin
+
+
+@dataclass(frozen=True)
+class ImagesInputs(Keyed):
+    """Images of several units to put into one file: a pack, or with flags of the linker a CPU shared object."""
+
+    own: str
+    target: Target
+    place: str  # the file's path in the release
+    units: tuple[Unit, ...]
+    link: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LaunchersInputs(Keyed):
+    """Launcher sources to write."""
+
+    own: str
+    interface: ReleaseInterface
+    version: str  # of the project
+
+
+@dataclass(frozen=True)
+class LibraryInputs(Keyed):
+    """The launchers' library to compile and link, with flags of the compiler and of the linker."""
+
+    place: str  # the file's path in the release
+    compile: tuple[str, ...]
+    link: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ReleaseInputs(Keyed):
+    """A release to assemble. `part` says what of the project it holds; "" when that is all."""
+
+    own: str
+    name: str
+    launchers: LaunchersInputs
+    images: tuple[ImagesInputs, ...]
+    library: str  # its place in the release
+    tools: Tools
+    part: str = ""
+
+
+@dataclass(frozen=True)
+class NothingMade(Keyed):
+    """What could not be planned."""

@@ -1,0 +1,104 @@
+"""A step of the session, run: its maker is called with what the step is given, and what came of it is recorded.
+
+In: a session and a step, from a task thread. Out: the step's files and its record in the index, under the key that it
+had when it began. What moved while it was used reaches no record: the step fails, and says what moved.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from precast.artifact import UnitResult
+from precast.errors import PrecastError, ToolError
+from precast.graph import making
+from precast.graph.collect import collect_leftovers
+from precast.graph.session import Session
+from precast.graph.steps import FailedStep, ImagesStep, LaunchersStep, ProbeStep, ReleaseStep, Step, UnitStep
+from precast.plan import make_job
+from precast.plan.key import write_key
+from precast.spec.closure import INSTALLED
+from precast.worker.walk import LUCK_WARNING
+
+
+def run_step(session: Session, step: Step) -> None:
+    """Makes a step and records it."""
+    if isinstance(step, UnitStep):
+        _run_unit(session, step)
+    elif isinstance(step, FailedStep):
+        raise step.error
+    elif isinstance(step, ReleaseStep):
+        _run_release(session, step)
+    else:
+        begun = session.key_of(step)
+        note_made(session, step, begun, _make(step, session.folder))
+
+
+def _make(step: Step, folder: Path) -> Sequence[str]:
+    (output,) = step.outputs
+    if isinstance(step, ProbeStep):
+        return making.make_probe(step.given, folder, output)
+    if isinstance(step, ImagesStep):
+        return making.make_pack(step.given, folder, output)
+    assert isinstance(step, LaunchersStep)
+    return making.make_launchers(step.given, folder, output)
+
+
+def note_made(session: Session, step: Step, begun: str, outputs: Iterable[str], tools: Iterable[str] = ()) -> None:
+    """Records a step that began with the key `begun`; `ToolError` when its inputs are not what they were then.
+
+    `tools` are files beyond its inputs that it was made with.
+    """
+    if session.key_of(step) != begun:
+        raise ToolError(f"{', '.join(step.inputs[:3])} changed while {step.name} was made", hint="build again")
+    session.index.record(step.name, begun, session.index.digests(tools), outputs)
+
+
+def _run_release(session: Session, step: ReleaseStep) -> None:
+    begun = session.key_of(step)
+    outputs, manifest = making.make_release(step.given, session.folder, step.outputs[0])
+    note_made(session, step, begun, outputs)
+    if not manifest.reproducible:
+        session.warn(LUCK_WARNING)
+    collect_leftovers(session)
+
+
+def _run_unit(session: Session, step: UnitStep) -> None:
+    """Compiles one unit; `CompileError` when it cannot be, and then nothing of it is left."""
+    folder = session.folder / step.planned.folder
+    try:
+        result = session.executor.submit(make_job(step.given, session.project)).result()
+        _refuse_moved(session, step)
+    except PrecastError:
+        shutil.rmtree(folder, ignore_errors=True)
+        session.index.forget([step.name])
+        raise
+    write_key(folder, step.planned.ingredients)
+    missed = sorted(set(result.files_used) - set(step.planned.inputs))
+    if missed:
+        session.warn(f"{step.name} also uses {', '.join(missed)}, which its imports do not show; noted for next time")
+    for warning in result.warnings:
+        if warning != LUCK_WARNING:  # said once, of the release
+            session.warn(f"{step.name}: {warning}")
+    outputs = [path.relative_to(session.folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    session.index.record(
+        step.name, session.key_of(step), session.index.digests(missed), outputs, _seconds_to_note(session, step, result)
+    )
+    session.count(step, "reused" if result.stages and result.stages[-1].reused else "built")
+
+
+def _refuse_moved(session: Session, step: UnitStep) -> None:
+    """`ToolError` for sources that are not what the plan saw: nobody knows which state of them was compiled."""
+    sources = [each for each in step.given.around.sources if not each[0].startswith(INSTALLED)]
+    moved = [name for name, digest in sources if session.index.digest(name) != digest]
+    if moved:
+        raise ToolError(f"{', '.join(moved)} changed while {step.name} was built", hint="build again")
+
+
+def _seconds_to_note(session: Session, step: UnitStep, result: UnitResult) -> str:
+    """How long compiling all of the unit takes, for the order of later builds; what was known when the store helped."""
+    if not any(each.reused for each in result.stages):
+        return str(result.seconds)
+    before = session.index.step(step.name)
+    return before.note if before else ""

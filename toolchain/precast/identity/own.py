@@ -1,0 +1,72 @@
+"""Which of Precast's own files decide what a part of it makes: its import closure, found with `ast`.
+
+In: the names of modules where a part begins. Out: one digest over every module of ours that their imports reach,
+wherever in a function these stand, and over the data beside them (templates, C sources, schemas). No list is kept by
+hand: what is imported counts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import precast
+from precast.digest import FileDigests, digest_pairs
+
+_NOT_DATA = {".py", ".pyi", ".pyc", ".typed", ".o"}
+
+
+def digest_own(starts: Iterable[str], digests: FileDigests) -> str:
+    """Version and 12 hex digits over the closure of the modules `starts`, such as `precast.worker.walk`."""
+    root = Path(precast.__file__).parent
+    modules = reach_modules(starts, root, digests)
+    files = {*modules, *(path for folder in {each.parent for each in modules} for path in _data_in(folder))}
+    named = sorted((path.relative_to(root).as_posix(), path) for path in files)
+    return f"{precast.__version__} {digest_pairs((name, digests.digest(path)) for name, path in named)[:12]}"
+
+
+def reach_modules(starts: Iterable[str], root: Path, digests: FileDigests) -> frozenset[Path]:
+    """The files of the modules `starts` and of all modules below `root`, the package's folder, that they import."""
+    waiting = [path for name in starts for path in _files_of(name, root)]
+    reached: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path not in reached:
+            reached.add(path)
+            names = digests.record("own-imports", path, read_own_imports)
+            waiting += [found for name in names for found in _files_of(name, root)]
+    return frozenset(reached)
+
+
+def read_own_imports(source: bytes) -> list[Any]:
+    """The dotted names of ours that a source may import: `from a import b` names `a` and `a.b`."""
+    return sorted({name for node in ast.walk(ast.parse(source)) for name in _names_in(node)})
+
+
+def _names_in(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names if alias.name.partition(".")[0] == "precast")
+    elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "precast":
+        yield str(node.module)
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _files_of(name: str, root: Path) -> Iterator[Path]:
+    """The files that importing `name` executes: its packages' `__init__`, and its own."""
+    place = root
+    for part in name.split(".")[1:]:
+        place = place / part
+        for candidate in (place.with_name(f"{part}.py"), place / "__init__.py"):
+            if candidate.is_file():
+                yield candidate
+
+
+def _data_in(folder: Path) -> Iterator[Path]:
+    """What a package's modules may read beside them: files that are no Python, also in folders that are no package."""
+    for path in folder.iterdir():
+        if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
+            yield from _data_in(path)
+        elif path.is_file() and path.suffix not in _NOT_DATA:
+            yield path

@@ -1,0 +1,38 @@
+"""Where a build keeps things, relative to the project's folder. In: units. Out: paths with `/`."""
+
+from __future__ import annotations
+
+from precast.spec.model import Unit
+
+BUILD = "build"
+INDEX_FILE = f"{BUILD}/index.sqlite"
+STORE = f"{BUILD}/store"
+UNITS = f"{BUILD}/units"
+PLUGINS = f"{BUILD}/plugins"
+PACKS = f"{BUILD}/packs"
+LAUNCHERS = f"{BUILD}/launchers"
+OBJECTS = f"{BUILD}/objects"
+LIBRARIES = f"{BUILD}/lib"
+PARTS = f"{BUILD}/parts"
+SIGNATURES = f"{BUILD}/sconsign"
+GENERATED = "generated"
+SCONSTRUCT = "SConstruct"
+
+
+def unit_folder(unit: Unit) -> str:
+    """Where a unit's outputs go."""
+    return f"{UNITS}/{unit.target.folder}/{unit.slug}"
+
+
+def stage_path(unit: Unit, stage: str) -> str:
+    """The text or image that a stage of the unit made."""
+    return f"{unit_folder(unit)}/{unit.kernel}.{stage}"
+
+
+def image_path(unit: Unit) -> str:
+    return stage_path(unit, unit.stages[-1])
+
+
+def facts_path(unit: Unit) -> str:
+    """What is known of the unit's image: a `UnitResult`."""
+    return f"{unit_folder(unit)}/facts.json"
