@@ -331,7 +331,7 @@ def test_tools_are_those_that_a_target_meets(tmp_path):
     assert set(tools["cpu:x86-64-v3"]) == {"llvmlite", "mlir", "precast", "precast.cpu", "triton"}
     assert tools["cuda:80"]["ptxas"] != tools["cuda:90"]["ptxas"]
     assert tools["cuda:90"]["triton"] != tools["hip:gfx942"]["triton"]
-    assert tools["cpu:x86-64-v3"]["precast"] != tools["cuda:90"]["precast"]
+    assert tools["cpu:x86-64-v3"]["precast.cpu"] != tools["cuda:90"]["precast"]
     assert tools["cuda:90"]["triton"].startswith("3.9.0 ")
 
 

@@ -56,6 +56,7 @@ def _names_in(node: ast.AST) -> Iterator[str]:
 def _files_of(name: str, root: Path) -> Iterator[Path]:
     """The files that importing `name` executes: its packages' `__init__`, and its own."""
     place = root
+    yield root / "__init__.py"
     for part in name.split(".")[1:]:
         place = place / part
         for candidate in (place.with_name(f"{part}.py"), place / "__init__.py"):
