@@ -17,7 +17,7 @@ from precast.launch.formats import write_pack
 from precast.layout import GENERATED, LAUNCHERS, LIBRARIES, PACKS, facts_path, image_path
 from precast.passes.registry import run_probe
 from precast.release.contents import BuiltImages, ReleaseParts, compose_release
-from precast.release.folder import CURRENT, POINTER, holds_all, place_release, point_to, write_pointer
+from precast.release.folder import CURRENT, POINTER, holds_all, write_release, point_to, write_pointer
 from precast.release.manifest import MANIFEST, Manifest
 from precast.spec.model import Unit
 from precast.store import digest_bytes, write_file
@@ -85,7 +85,7 @@ def make_release(given: ReleaseInputs, folder: Path, output: str) -> tuple[tuple
     )
     contents, manifest = compose_release(parts)
     home = folder / GENERATED / given.name
-    place = place_release(home, contents, manifest)
+    place = write_release(home, contents, manifest)
     pointers = _point(given, home, folder / output, manifest)
     paths = [place / name for name in (*contents, MANIFEST)] + pointers
     return tuple(path.relative_to(folder).as_posix() for path in paths), manifest

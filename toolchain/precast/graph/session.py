@@ -260,7 +260,7 @@ class Session:
     def _release_path(self) -> str:
         pointer = self.folder / self.steps.release.outputs[0]
         home = self.folder / GENERATED / self.project.name
-        return str(home / read_pointer(pointer).path) if pointer.exists() else ""
+        return str(home / read_pointer(home, str(pointer)).path) if pointer.exists() else ""
 
     def close(self) -> None:
         """Ends the workers, whatever they do, and closes the index."""

@@ -37,6 +37,13 @@ class Pointer:
 
 
 def place_release(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
+    """Makes the release under `home` and makes it the current one."""
+    place = write_release(home, contents, manifest)
+    point_to(home, manifest)
+    return place
+
+
+def write_release(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
     """Makes the release under `home`; the folder of an equal, undamaged one is left as it is."""
     drop_drafts(home)
     place = home / manifest.version
@@ -56,7 +63,7 @@ def write_pointer(path: Path, manifest: Manifest) -> None:
 def holds_all(manifest: Manifest, home: Path) -> bool:
     """Whether the release holds every unit of the current one; also when there is none that can be read."""
     try:
-        current = read_manifest(home / read_pointer(home / POINTER).path)
+        current = read_manifest(home / read_pointer(home).path)
     except ReleaseError:
         return True
     return {each.unit for each in current.units} <= {each.unit for each in manifest.units}
@@ -74,8 +81,10 @@ def point_to(home: Path, manifest: Manifest) -> None:
         sync(home)
 
 
-def read_pointer(path: Path) -> Pointer:
-    """What a file that leads to a release says; `ReleaseError` when there is none, or it is damaged."""
+def read_pointer(home: Path, name: str = POINTER) -> Pointer:
+    """What `release.json`, or another file that leads to a release under `home`, says; `ReleaseError` when there is
+    none, or it is damaged."""
+    path = home / name
     try:
         return Pointer(**json.loads(path.read_bytes()))
     except FileNotFoundError:
@@ -119,7 +128,7 @@ def _place(path: Path, content: Content, known: Mapping[str, Path]) -> None:
 def _files_of_newest(home: Path) -> dict[str, Path]:
     """The files of the newest release by digest, so that equal ones can be linked; none when it is damaged."""
     try:
-        folder = home / read_pointer(home / POINTER).path
+        folder = home / read_pointer(home).path
         return {file.digest: folder / file.path for file in read_manifest(folder).files}
     except ReleaseError:
         return {}
