@@ -148,11 +148,11 @@ def double(x):
 @pytest.mark.parametrize(
     ("value", "body", "text"),
     [
-        ('"none"', "11 if V is None else 22", "11"),
-        ("""'"none"'""", '11 if V == "none" else 22', "11"),
+        ('"None"', "11 if V is None else 22", "11"),
+        ("""'"None"'""", '11 if V == "None" else 22', "11"),
         ('"tl.float16"', "11 if V == tl.float16 else 22", "11"),
         ("[3, [4, 5]]", "V[0] * 100 + V[1][1]", "305"),
-        ('["none", "modes:Size.BIG"]', "V[1] if V[0] is None else 22", "64"),
+        ('["None", "modes:Size.BIG"]', "V[1] if V[0] is None else 22", "64"),
         ("18446744073709551616", "V // 18446744073709551615 + V % 1000", "617"),
         ("inf", "11 if V > 1e300 else 22", "11"),
         ("nan", "11 if V != V else 22", "11"),

@@ -17,7 +17,7 @@ from precast.launch.formats import write_pack
 from precast.layout import GENERATED, LAUNCHERS, LIBRARIES, PACKS, facts_path, image_path
 from precast.passes.registry import run_probe
 from precast.release.contents import BuiltImages, ReleaseParts, compose_release
-from precast.release.folder import CURRENT, POINTER, holds_all, write_release, point_to, write_pointer
+from precast.release.folder import CURRENT, POINTER, holds_all, point_to, write_pointer, write_release
 from precast.release.manifest import MANIFEST, Manifest
 from precast.spec.model import Unit
 from precast.store import digest_bytes, write_file

@@ -210,7 +210,7 @@ class _Planner:
         """What a kernel's module says when it is imported for each target."""
         project, settings = self._project, self._project.settings
         folder = project.folder.resolve()
-        tools = {pair for target in targets for pair in self._tools.tools(target, settings)}
+        tools = {pair for target in targets for pair in self._tools(target, ())}
         request = ProbeRequest(
             source=source,
             targets=tuple(map(str, targets)),

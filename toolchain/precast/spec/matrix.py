@@ -47,7 +47,7 @@ def read_axis(table: KernelTable, name: str, node: Node) -> Axis:
 def read_constant(table: KernelTable, node: Node, depth: int = 0) -> Constant:
     """A value of an axis or constexpr. Of a constexpr, an array is a tuple, and a text is read as in a unit's name.
 
-    So `none` is None, `tl.fp16` a data type, `modes:Mode.FAST` what a module holds, and `"none"`, with quotes of its
+    So `None` is None, `tl.fp16` a data type, `modes:Mode.FAST` what a module holds, and `"None"`, with quotes of its
     own, a text. One that is to be filled in (`{axis}`) is left as it is.
     """
     value = node.value
@@ -73,7 +73,7 @@ def _read_type(node: Node) -> Constant:
 
 def _read_word(table: KernelTable, node: Node) -> Constant:
     text = node.text()
-    if text == "none":
+    if text == "None":
         return None
     if len(text) > 1 and text[0] == text[-1] == '"':
         return _read_quoted(node)
