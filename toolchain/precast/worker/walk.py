@@ -86,8 +86,9 @@ def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitR
 
 def plan_stage(job: Job, stage: str, carry: str, input_digest: str) -> StageInputs:
     """All that decides what `stage` of a job makes of its input: the one place where a stage's inputs are chosen."""
-    unit, stages = job.unit, job.unit.stages
-    passes = tuple(use for use in job.passes if acts_in(use, stage, stages))
+    unit = job.unit
+    together = stage_groups(job)[-1]
+    passes = tuple(use for use in job.passes if acts_in(use, stage, together))
     return StageInputs(
         stage=stage,
         target=unit.target,
@@ -104,11 +105,10 @@ def plan_stage(job: Job, stage: str, carry: str, input_digest: str) -> StageInpu
     )
 
 
-def acts_in(use: PassUse, stage: str, stages: Sequence[str]) -> bool:
-    """Whether a pass can change what `stage` makes: a hook may change its stage and any later one, a library brings
-    dialects and ops to all."""
-    later = use.kind == "hook" and use.stage in stages and stages.index(use.stage) <= stages.index(stage)
-    return use.stage == stage or later or bool(use.library)
+def acts_in(use: PassUse, stage: str, together: Sequence[str]) -> bool:
+    """Whether a pass can change what `stage` makes: a library brings dialects and ops to all, a hook that carries state
+    may change any of the stages that run `together` for its sake."""
+    return use.stage == stage or bool(use.library) or (use.stateful and stage in together)
 
 
 def describe_unit(unit: Unit) -> UnitFacts:
@@ -183,7 +183,7 @@ class _Walk:
     def _run(self, inputs: StageInputs, source: StageOutput, step: Step) -> tuple[StageOutput, bool]:
         project = Path(self.job.project)
         by_luck = self.engine.needs_fixed_addresses(inputs, source.data)
-        hooked = any(use.kind == "hook" for use in inputs.passes)  # what one knows is in this process
+        hooked = any(use.stateful for use in inputs.passes)  # what one knows is in this process
         if by_luck and not hooked:
             return run_fixed(inputs, source.data, project, engine_name(self.job))
         announce_pass = _pass_announcer(step, self.store, self.announce)
@@ -196,7 +196,7 @@ def stage_groups(job: Job) -> list[tuple[str, ...]]:
     A hook is Python code that may carry anything from one stage to the next, which no key holds.
     """
     stages = job.unit.stages
-    hooked = [stages.index(use.stage) for use in job.passes if use.kind == "hook" and use.stage in stages]
+    hooked = [stages.index(use.stage) for use in job.passes if use.stateful and use.stage in stages]
     first = min(hooked, default=len(stages))
     return [(stage,) for stage in stages[:first]] + ([stages[first:]] if first < len(stages) else [])
 
