@@ -33,6 +33,8 @@ from precast.passes.selection import PassUse
 from precast.plan import plan_project
 from precast.project import read_project
 from precast.spec.model import CompileSettings
+from precast.store import digest_bytes
+from precast.worker.walk import plan_stage
 
 ROOT = Path(__file__).parents[1]
 IDENTITY = "tests/fixtures/passes/identity.py"
@@ -65,9 +67,10 @@ def compile_unit(engine: object, job: Job) -> float:
 
     assert isinstance(engine, TritonEngine)
     begin = spent()
-    output = engine.read_source(job).output
+    project, output = Path(job.project), engine.read_source(job).output
     for stage in job.unit.stages:
-        output = engine.run_stage(job, stage, output, lambda *_: None)
+        inputs = plan_stage(job, stage, output.carry, digest_bytes(output.data))
+        output = engine.run_stage(inputs, output.data, project, lambda *_: None)
     return spent() - begin
 
 

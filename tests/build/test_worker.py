@@ -14,7 +14,7 @@ from test_triton_engine import KERNEL, make_project
 
 from precast.cli import main
 from precast.codec import from_json
-from precast.engines import StageFailure, StageOutput
+from precast.engines import StageFailure
 from precast.errors import CompileError, ToolError
 from precast.job import Job
 from precast.store import Store
@@ -24,6 +24,7 @@ from precast.worker.descendants import tree_of
 from precast.worker.fixed import run_fixed
 from precast.worker.memory import default_worker_count, tree_bytes
 from precast.worker.pool import WorkerPool
+from precast.worker.walk import plan_stage
 
 STANDIN = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"\n'
 
@@ -336,7 +337,9 @@ def test_worker_count_respects_memory(monkeypatch):
 )
 def test_a_stage_in_its_own_process_fails_like_any_other(standin, order, message):
     with pytest.raises(StageFailure) as caught:
-        run_fixed(standin(), "ttgir", StageOutput(f"# stand-in: {order}\n".encode()))
+        job = standin()
+        inputs = plan_stage(job, "ttgir", "{}", "")
+        run_fixed(inputs, f"# stand-in: {order}\n".encode(), Path(job.project), "stand-in")
     assert caught.value.message == message
 
 
