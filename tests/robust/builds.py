@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from atexit import register
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "build"))
@@ -19,7 +23,22 @@ PRECAST_ENGINE = "stand-in"
 
 
 def make_tree(folder: Path, kernels: int = 3, order: str = "", targets: tuple[str, ...] = ("cuda:90",)) -> Tree:
-    """A project of kernels `k0`, `k1`, …, each with `order` for the stand-in."""
+    """A project of kernels `k0`, `k1`, …, each with `order` for the stand-in. Its C is compiled already."""
+    tree = _make_tree(folder, kernels, order, targets)
+    tree.prime(_primer())
+    return tree
+
+
+@functools.cache
+def _primer() -> Tree:
+    folder = tempfile.mkdtemp(prefix="precast-test-")
+    register(shutil.rmtree, folder, ignore_errors=True)
+    tree = _make_tree(Path(folder, "p"), 1, "", ("cuda:90",))
+    assert tree.build().code == 0
+    return tree
+
+
+def _make_tree(folder: Path, kernels: int, order: str, targets: tuple[str, ...]) -> Tree:
     tree = Tree(folder, targets=targets, more=STAND_IN)
     for number in range(kernels):
         tree.add_kernel(f"k{number}", imports=f"# stand-in: {order}" if order else "")

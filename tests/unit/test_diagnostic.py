@@ -1,6 +1,11 @@
 """Errors as text, exactly."""
 
+import dataclasses
+import re
 import sys
+from pathlib import Path
+
+import pytest
 
 from precast.diagnostic import format_error
 from precast.errors import BuildFailed, CompileError, Place, SpecError, nearest_hint, relative_text
@@ -68,3 +73,44 @@ def test_paths_of_imports_are_relative(tmp_path):
 
 def test_nearest_hint_lists_what_there_is_when_nothing_is_near():
     assert nearest_hint("zzz", ["grid", "source"], "keys") == "known keys: `grid`, `source`"
+
+
+def test_a_long_message_is_cut_and_kept_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    whole = "\n".join(f"line {number}\x1b[2J" for number in range(5000))
+    text = format_error(SpecError(whole, hint="shorter"))
+    assert text.startswith("error: line 0\\x1b[2J\nline 1") and text.endswith("\nhint: shorter")
+    assert len(text.splitlines()) == 62
+    [place] = re.findall(r"\(of 5000 lines and \d+ characters; all of it: (.*)\)", text)
+    assert Path(place).read_text() == whole.replace("\x1b", "\\x1b") and Path(place).parent == tmp_path
+    assert format_error(SpecError("x" * 10**6)).count("x") < 7000
+
+
+def test_a_long_message_of_a_unit_is_in_its_reproducer():
+    error = compile_error("softmax:BLOCK=1024@cuda:90")
+    error.message = "y" * 10_000
+    assert "(of 1 lines and 10000 characters; all of it: build/repro/softmax-1/message.txt)" in format_error(error)
+
+
+def test_a_long_message_is_cut_where_there_is_no_space_for_it(monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", "/proc/no/such/place")
+    assert format_error(SpecError("x" * 10_000)).endswith(" …\n  (of 1 lines and 10000 characters)")
+
+
+def test_a_long_line_is_shown_around_the_place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_text("x" * 5000 + "HERE" + "y" * 5000 + "\n")
+    lines = format_error(SpecError("no", Place("a.py", 1, 5001, 4))).splitlines()
+    assert len(lines[1]) < 300 and lines[1][lines[2].index("^") :].startswith("HERE") and lines[2].endswith("^~~~")
+
+
+@pytest.mark.parametrize("letter", ["\x1b", "\r", "\x9b", "\u202e", "\x07", "\x00", "\udcff"])
+def test_no_control_character_reaches_a_terminal(tmp_path, monkeypatch, letter):
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_bytes(f"x = '{letter}'\n".encode("utf-8", "surrogateescape"))
+    place = Place("a.py", 1)
+    error = compile_error(f"k{letter}@cuda:90")
+    error.message, error.hint, error.where, error.pass_name = (f"m{letter}", f"h{letter}", place, f"p{letter}")
+    for text in (format_error(error), format_error(BuildFailed((error, error)))):
+        assert letter not in text and text.encode()
+    assert "\n" not in format_error(SpecError("m", dataclasses.replace(place, file="no\nfile"))) + letter[1:]

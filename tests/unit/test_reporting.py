@@ -1,10 +1,15 @@
 """What a build says: lines for a log, objects for programs, a bar for a terminal."""
 
+import errno
 import io
 import json
+import os
+
+import pytest
 
 from precast.errors import CompileError, Place
 from precast.graph.reporting import (
+    CarefulReporter,
     JsonReporter,
     PlainReporter,
     SilentReporter,
@@ -77,3 +82,39 @@ def test_the_reporter_suits_the_stream():
 
 def test_summary_names_the_release():
     assert Summary(0, 2, 0, 2, "/x/1").text == "0 built, 2 reused, 0 failed; release /x/1"
+
+
+class FullDisk(io.StringIO):
+    def flush(self):
+        if self.getvalue():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("kind", [PlainReporter, JsonReporter, TerminalReporter])
+def test_what_cannot_be_written_stops_the_build_once(kind):
+    stops = []
+    reporter = CarefulReporter(kind(FullDisk()), lambda: stops.append(1))
+    play(reporter)
+    assert str(reporter.fault) == "cannot write to standard output: no space left on device"
+    assert len(stops) == 1
+
+
+def test_a_reader_that_is_gone_is_told(capsys):
+    ours, theirs = os.pipe()
+    os.close(ours)
+    stops = []
+    reporter = CarefulReporter(JsonReporter(os.fdopen(theirs, "w")), lambda: stops.append(1))
+    play(reporter)
+    assert (str(reporter.fault), stops) == ("cannot write to standard output: broken pipe", [1])
+
+
+def test_names_cannot_move_the_cursor():
+    for kind in (PlainReporter, JsonReporter, TerminalReporter):
+        stream = io.StringIO()
+        reporter = kind(stream)
+        reporter.begin(1)
+        reporter.started("a\x1b[2J")
+        reporter.warned("w\x1b]0;title\x07")
+        reporter.failed("a\x1b[2J", CompileError("\x1bm", unit="a\x1b[2J"))
+        reporter.finish(SUMMARY)
+        assert "\x1b[2J" not in stream.getvalue() and "\x07" not in stream.getvalue()

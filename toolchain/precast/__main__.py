@@ -2,7 +2,10 @@
 
 import sys
 
-from precast.cli import main
-
 if __name__ == "__main__":
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the working directory, where anybody's modules may lie
+
+    from precast.cli import main
+
     sys.exit(main())

@@ -11,6 +11,7 @@ import argparse
 import errno
 import importlib
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
@@ -18,8 +19,10 @@ from types import ModuleType
 from typing import NoReturn
 
 from precast import __version__
+from precast.cli.streams import OUTPUT, close_output, open_standard_streams, say
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, SpecError, ToolError, nearest_hint
+from precast.store import reason_of
 
 # In the order of a kernel's life: declare, build, look, ship, clean.
 COMMANDS = ("init", "plan", "build", "why", "inspect", "passes", "opt", "repro", "verify", "sign", "package", "clean")
@@ -28,7 +31,7 @@ USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
 # What a machine refuses, whatever we ask of it. A file that is not there may be one that we should have made.
 REFUSALS = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOSPC,
-    errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO,
+    errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.EFBIG, errno.ESTALE,
 }  # fmt: skip
 
 
@@ -76,32 +79,67 @@ def run_command(words: list[str]) -> int:
 
 def describe_fault(error: OSError) -> ToolError | None:
     """What the machine refused, as an error of the user's; None for what may be a fault of ours."""
-    if error.errno not in REFUSALS or not isinstance(error.filename, str):
+    if error.errno not in REFUSALS:
         return None
+    if not isinstance(error.filename, str):
+        return ToolError(f"the system refuses: {reason_of(error)}")
+    if error.filename == OUTPUT:
+        return ToolError(f"cannot write to {OUTPUT}: {reason_of(error)}")
     inside = os.path.relpath(error.filename)
     place = error.filename if inside.startswith("..") else inside
-    return ToolError(f"cannot use {place}: {os.strerror(error.errno).lower()}")
+    return ToolError(f"cannot use {place}: {reason_of(error)}")
+
+
+class Ended(KeyboardInterrupt):
+    """A signal asked the process to end: as ^C does, but for the exit code."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def end_by_signal(number: int, frame: object) -> NoReturn:
+    """Ends the command like ^C, so that what it started, and its files, end with it."""
+    raise Ended(number)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every exception becomes text on standard error and an exit code here."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:  # a process of our own
+        open_standard_streams()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, end_by_signal)
+    code = run_and_tell(words)
+    refused = close_output()
+    if refused is None or code:
+        return code
+    if not isinstance(refused, BrokenPipeError):  # who stopped reading knows
+        say(f"error: cannot write to {OUTPUT}: {reason_of(refused)}")
+    return USER_ERROR
+
+
+def run_and_tell(words: list[str]) -> int:
+    """Run one command; its exit code, with what went wrong said."""
     try:
         return run_command(words)
     except PrecastError as error:
-        print(format_error(error), file=sys.stderr)
+        say(format_error(error))
         return USER_ERROR
+    except SystemExit as end:  # `--help` and `--version`
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BrokenPipeError:
-        sys.stderr.close()
         return USER_ERROR
+    except Ended as end:
+        say("interrupted")
+        return 128 + end.number
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        say("interrupted")
         return INTERRUPTED
     except OSError as error:
         told = describe_fault(error)
-        print(format_error(told) if told else traceback.format_exc(), file=sys.stderr)
+        say(format_error(told) if told else traceback.format_exc())
         return USER_ERROR if told else OUR_ERROR
     except Exception:
-        traceback.print_exc()
-        print(f"\nThis is a fault of precast {__version__}, not of your project.", file=sys.stderr)
+        say(traceback.format_exc() + f"\nThis is a fault of precast {__version__}, not of your project.")
         return OUR_ERROR

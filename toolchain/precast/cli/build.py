@@ -8,7 +8,7 @@ from pathlib import Path
 
 from precast.errors import SpecError
 from precast.graph.driver import build
-from precast.graph.reporting import choose_reporter
+from precast.graph.reporting import CarefulReporter, choose_reporter
 from precast.graph.session import Request
 from precast.worker.memory import default_worker_count
 
@@ -35,6 +35,12 @@ def run(arguments: argparse.Namespace) -> int:
         jobs=arguments.jobs or default_worker_count(),
         keep_going=arguments.keep_going,
     )
-    reporter = choose_reporter(sys.stdout, "json" if arguments.json else "")
-    build(arguments.project, request, reporter)
+    reporter = CarefulReporter(choose_reporter(sys.stdout, "json" if arguments.json else ""))
+    try:
+        build(arguments.project, request, reporter)
+    except BaseException:
+        if reporter.fault is None:  # else it came of that
+            raise
+    if reporter.fault is not None:
+        raise reporter.fault
     return 0

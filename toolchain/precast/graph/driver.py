@@ -6,8 +6,12 @@ In: a project folder and a request. Out: the summary; `BuildFailed` with every f
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 from precast.errors import BuildFailed, ToolError
 from precast.graph.lock import locked
@@ -24,11 +28,12 @@ def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
     with locked(project.folder / BUILD):
         session = Session(project, request, reporter, start_pool)
         try:
-            if session.build_script_moved():  # it may build what plans depend on
-                _run_graph(session)
-            elif session.stale:
-                session.prepare()
-                _run_graph(session)
+            with _heeding_signals(session):
+                if session.build_script_moved():  # it may build what plans depend on
+                    _run_graph(session)
+                elif session.stale:
+                    session.prepare()
+                    _run_graph(session)
             if session.interrupted:
                 raise KeyboardInterrupt
             summary = session.finish()
@@ -37,6 +42,30 @@ def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
     if session.failures:
         raise BuildFailed(tuple(session.failures))
     return summary
+
+
+@contextlib.contextmanager
+def _heeding_signals(session: Session) -> Iterator[None]:
+    """Has the signals that end the process end running jobs first, wherever they find the main thread: what they raise
+    there may be caught by others. While SCons runs jobs it does the same with handlers of its own."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        session.interrupt()
+        then = before[signal.Signals(number)]
+        if callable(then):
+            then(number, frame)
+
+    ours = [number for number in before if callable(before[number])]  # else nobody asked to be told
+    if threading.current_thread() is not threading.main_thread():
+        ours = []
+    for number in ours:
+        signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, before[number])
 
 
 def _run_graph(session: Session) -> None:

@@ -5,8 +5,10 @@ In: events of the build, from several threads, one at a time. Out: text on the s
 
 from __future__ import annotations
 
+import _thread
 import json
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Protocol, TextIO
 
@@ -14,7 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from precast.diagnostic import format_error
-from precast.errors import CompileError, PrecastError
+from precast.errors import CompileError, PrecastError, ToolError, escape_controls
+from precast.store import reason_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,47 @@ class Reporter(Protocol):
 
     def finish(self, summary: Summary) -> None:
         """The last event."""
+
+
+class CarefulReporter:
+    """Hands events on until one cannot be written, because the reader is gone, the disk full or the terminal dead.
+
+    Then it has the build stop, as ^C does, says no more, and keeps the sentence for it in `fault`.
+    """
+
+    def __init__(self, reporter: Reporter, stop: Callable[[], None] = _thread.interrupt_main) -> None:
+        self._reporter = reporter
+        self._stop = stop
+        self.fault: ToolError | None = None
+
+    def begin(self, steps: int) -> None:
+        self._tell(lambda: self._reporter.begin(steps))
+
+    def started(self, step: str) -> None:
+        self._tell(lambda: self._reporter.started(step))
+
+    def ended(self, step: str, seconds: float, reused: bool) -> None:
+        self._tell(lambda: self._reporter.ended(step, seconds, reused))
+
+    def failed(self, step: str, error: PrecastError) -> None:
+        self._tell(lambda: self._reporter.failed(step, error))
+
+    def warned(self, message: str) -> None:
+        self._tell(lambda: self._reporter.warned(message))
+
+    def finish(self, summary: Summary) -> None:
+        self._tell(lambda: self._reporter.finish(summary), last=True)
+
+    def _tell(self, event: Callable[[], None], *, last: bool = False) -> None:
+        if self.fault is not None:
+            return
+        try:
+            event()
+        except (OSError, ValueError) as error:  # `ValueError`: the stream was closed
+            reason = reason_of(error) if isinstance(error, OSError) else str(error)
+            self.fault = ToolError(f"cannot write to standard output: {reason}")
+            if not last:
+                self._stop()
 
 
 class SilentReporter:
@@ -103,7 +147,7 @@ class PlainReporter(SilentReporter):
         self._write(f"[{self._done}/{max(self._steps, self._done)}] {step}  {how}")
 
     def _write(self, line: str) -> None:
-        self._stream.write(line + "\n")
+        self._stream.write(escape_controls(line) + "\n")
         self._stream.flush()
 
 
@@ -136,10 +180,10 @@ class TerminalReporter:
 
     def failed(self, step: str, error: PrecastError) -> None:
         self._leave(step)
-        self._console.print(f"failed: {step}", style="red", markup=False)
+        self._console.print(f"failed: {escape_controls(step)}", style="red", markup=False)
 
     def warned(self, message: str) -> None:
-        self._console.print(f"warning: {message}", style="yellow", markup=False)
+        self._console.print(f"warning: {escape_controls(message)}", style="yellow", markup=False)
 
     def finish(self, summary: Summary) -> None:
         self._progress.stop()
@@ -152,7 +196,7 @@ class TerminalReporter:
 
     def _show(self) -> None:
         oldest = min(self._running, key=self._running.__getitem__, default="")
-        self._progress.update(self._task, description=oldest)
+        self._progress.update(self._task, description=escape_controls(oldest))
 
 
 class JsonReporter:

@@ -145,6 +145,8 @@ class Session:
         with self._lock:
             if self._executor is None:
                 self._executor = self._start_executor(self.request, lambda job: self.start(str(job.unit)))
+                if self.interrupted:
+                    self._executor.close(cancel=True)
             return self._executor
 
     def prepare(self) -> None:

@@ -10,6 +10,8 @@ from precast.worker.lifeline import go_below_a_keeper
 
 
 def main() -> None:
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]  # the working directory, where kernels and compilers write
     requests, events, parent = (int(word) for word in sys.argv[1:4])
     os.set_inheritable(requests, False)
     os.set_inheritable(events, False)

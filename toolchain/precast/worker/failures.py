@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from precast.engines import StageFailure
 from precast.errors import BugError, CompileError, Place, PrecastError, ToolError, relative_text
 from precast.job import Job
+
+MESSAGE_LETTERS = 1_000_000  # of what outside code can raise; more is nobody's to read
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,15 @@ class Failure:
 
 
 def describe_failure(error: Exception) -> Failure:
-    """What went wrong, as a value: the user's, the machine's, or ours with its traceback."""
+    """What went wrong, as a value: the user's, the machine's, or ours with its traceback. Fit to cross a pipe."""
+    failure = _describe(error)
+    message = failure.message.encode("utf-8", "backslashreplace").decode()
+    if len(message) > MESSAGE_LETTERS:
+        message = f"{message[:MESSAGE_LETTERS]} … ({len(message)} characters)"
+    return replace(failure, message=message)
+
+
+def _describe(error: Exception) -> Failure:
     if isinstance(error, StageFailure):
         return Failure("compile", error.message, error.where, error.hint, error.pass_name)
     if isinstance(error, ToolError):

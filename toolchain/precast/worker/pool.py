@@ -19,7 +19,7 @@ from pathlib import Path
 
 from precast.artifact import UnitResult
 from precast.engines.triton.capture import first_error
-from precast.errors import BugError, PrecastError
+from precast.errors import BugError, PrecastError, ToolError
 from precast.job import Job
 from precast.passes.selection import plugin_set
 from precast.worker.failures import Failure, make_error
@@ -96,6 +96,9 @@ class WorkerPool:
         """Queues a job; see `Executor.submit`."""
         future: Future[UnitResult] = Future()
         with self._changed:
+            if self._cancelled:  # a signal may come between any two lines of the build
+                future.set_exception(ToolError(STOPPED.message))
+                return future
             if self._closing:
                 raise RuntimeError("the pool is closed")
             self._tasks.append(_Task(job, future))

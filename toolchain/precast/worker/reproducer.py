@@ -1,7 +1,7 @@
 """A failed stage in a folder that runs alone: `precast repro DIR`.
 
-In: the request that failed and the text it failed on. Out: `build/repro/<slug>-<n>/` with `job.json`, the input and
-a README; and back.
+In: the request that failed and the text it failed on. Out: `build/repro/<slug>-<n>/` with `job.json`, the input,
+what was said and a README; and back.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from precast.codec import CodecError, from_json, to_json
+from precast.diagnostic import MESSAGE_FILE
 from precast.engines import input_stage
-from precast.errors import ReleaseError, ToolError
+from precast.errors import ReleaseError, ToolError, printable
 from precast.job import Job
 from precast.store import Store, write_file
 from precast.worker.messages import Request, Step
@@ -33,9 +34,11 @@ def write_reproducer(folder: Path, job: Job, step: Step, message: str) -> str:
             request = replace(request, source=f"input.{input_stage(job.unit.stages, step.stage)}")
             write_file(place / request.source, text)
         if step.pass_source:
-            write_file(place / f"before-{step.pass_name}.mlir", Store(job.store).get(step.pass_source) or b"")
+            before = f"before-{step.pass_name.replace('/', '_')}.mlir"
+            write_file(place / before, Store(job.store).get(step.pass_source) or b"")
         write_file(place / JOB_FILE, to_json(request, indent=1).encode() + b"\n")
-        write_file(place / "README", _readme(place, job, step, message).encode())
+        write_file(place / MESSAGE_FILE, message.encode("utf-8", "backslashreplace") + b"\n")
+        write_file(place / "README", _readme(place, job, step, message).encode("utf-8", "backslashreplace"))
     except (OSError, ToolError):
         return ""
     project = Path(job.project)
@@ -54,7 +57,8 @@ def _free_folder(folder: Path, job: Job) -> Path:
 def _readme(place: Path, job: Job, step: Step, message: str) -> str:
     what = f"stage {step.stage}" if step.stage else "the front end"
     passing = f", pass {step.pass_name}" if step.pass_name else ""
-    return f"`precast repro {place}` runs again: {job.unit}, {what}{passing}: {message.splitlines()[0]}\n"
+    said = printable(message.partition("\n")[0])
+    return f"`precast repro {place}` runs again: {job.unit}, {what}{passing}: {said}\n"
 
 
 def read_reproducer(folder: Path) -> Request:
