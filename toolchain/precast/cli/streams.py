@@ -14,6 +14,10 @@ OUTPUT = "standard output"
 class Output(io.TextIOWrapper):
     """Standard output, whose errors name it as those of files name theirs."""
 
+    def __init__(self, stream: io.TextIOWrapper) -> None:
+        super().__init__(stream.buffer, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
+        self._stream = stream  # which would close what both write to
+
     def write(self, text: str) -> int:
         with _naming_output():
             return super().write(text)
@@ -43,8 +47,7 @@ def open_standard_streams() -> None:
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, "w" if number else "r", closefd=False))
     if isinstance(sys.stdout, io.TextIOWrapper):
-        encoding, errors, lines = sys.stdout.encoding, sys.stdout.errors, sys.stdout.line_buffering
-        sys.stdout = Output(sys.stdout.buffer, encoding, errors, line_buffering=lines)
+        sys.stdout = Output(sys.stdout)
 
 
 def say(text: str) -> None:
