@@ -15,6 +15,7 @@ from kernel_cases.case import Array, Descriptor, Scalar
 from precast.artifact import Parameter
 from precast.engines import cpu
 from precast.engines.parameters import parse_type
+from precast.engines.triton.constants import make_constants
 from precast.grid import evaluate, parse_grid
 from precast.plan import plan_project
 from precast.project import read_project
@@ -44,8 +45,8 @@ def ttir_of(unit):
     sys.path.insert(0, str(ROOT / "kernels"))
     module = importlib.import_module(Path(unit.source.file).stem)
     types = {each.name: parse_type(each.type) for each in run_time_arguments(unit)}
-    constants = {each.name: each.value for each in unit.arguments if each.name not in types}
-    return make_ttir(getattr(module, unit.source.function), types, constants)
+    function = getattr(module, unit.source.function)
+    return make_ttir(function, types, make_constants(unit, function))
 
 
 def flatten(kind, value):
