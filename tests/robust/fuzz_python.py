@@ -38,7 +38,7 @@ ODD = (
     None, True, -1, 0, 1, 2**31, 2**63, 2**64, -(2**63), 10**400, 1.5, float("inf"), float("nan"), "", "x", "../x",
     "/x", "\n", "\x1b[2J", "\ud800", "a" * 5000, [], {}, [[]], {"a": 1}, "cuda:90", "index.bin", MANIFEST, "0" * 64,
 )  # fmt: skip
-SIGNS = '"\'[]{}=,.#\\\n\t \0é%*1x-+:/'
+SIGNS = "\"'[]{}=,.#\\\n\t \0é%*1x-+:/"
 Fuzz = Callable[[random.Random], None]
 
 

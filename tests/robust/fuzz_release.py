@@ -67,9 +67,7 @@ class Fuzzer:
         program = self.folder / "fuzz_runtime"
         sources = [str(HERE / "fuzz_runtime.c"), *map(str, sorted(RUNTIME.glob("*.c")))]
         warnings = ("-Wall", "-Wextra", "-Werror")
-        launch_release.run(
-            ["cc", *FLAGS, *warnings, f"-I{RUNTIME}", *sources, "-o", str(program), "-lpthread", "-ldl"]
-        )
+        launch_release.run(["cc", *FLAGS, *warnings, f"-I{RUNTIME}", *sources, "-o", str(program), "-lpthread", "-ldl"])
         return program
 
     def run(self, target: str, seed: int, rounds: int, first: int = 0) -> int:
@@ -83,4 +81,3 @@ class Fuzzer:
         result = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
         assert result.returncode == 0, f"{target} seed {seed}\n{result.stdout}{result.stderr[-6000:]}"
         return int(result.stdout.split()[-3])
-

@@ -70,9 +70,7 @@ def build_runtime(folder: Path) -> ctypes.CDLL:
 def open_with(runtime: ctypes.CDLL, folder: Path, policy: PrecastPolicy) -> str:
     """What the runtime says of opening a release under a policy; empty when it is open (and closed again)."""
     release = ctypes.c_void_p()
-    status = runtime.precast_open_with(
-        str(folder).encode(), None, None, ctypes.byref(policy), ctypes.byref(release)
-    )
+    status = runtime.precast_open_with(str(folder).encode(), None, None, ctypes.byref(policy), ctypes.byref(release))
     if status:
         return runtime.precast_error().decode("utf-8", "replace").replace(str(folder), "DIR")
     runtime.precast_close(release)

@@ -106,9 +106,7 @@ RINGS = {
 
 
 @pytest.mark.parametrize("case", RINGS)
-def test_key_rings_have_one_grammar(
-    release: Path, runtime: ctypes.CDLL, keys: Keys, tmp_path: Path, case: str
-) -> None:
+def test_key_rings_have_one_grammar(release: Path, runtime: ctypes.CDLL, keys: Keys, tmp_path: Path, case: str) -> None:
     text, told = RINGS[case]
     ring = tmp_path / "ring"
     ring.write_bytes(text.format(key=keys.digits, KEY=keys.digits.upper().replace("0", "A")).encode())
@@ -167,13 +165,9 @@ def test_older_release_of_the_same_signer_is_refused_when_asked(
     assert main(["verify", str(places["1.10.0"]), *words]) == 0
     assert capsys.readouterr().out.endswith(f"good, signed by {keys.public}\n")
     assert main(["verify", str(places["1.9.0"]), *words]) == 1
-    assert capsys.readouterr().err == (
-        f"error: {places['1.9.0']} has version 1.9.0, and at least 1.10 is required\n"
-    )
+    assert capsys.readouterr().err == (f"error: {places['1.9.0']} has version 1.9.0, and at least 1.10 is required\n")
     assert main(["verify", str(places["1.10.0"]), "--name", "other"]) == 1
-    assert capsys.readouterr().err == (
-        f"error: {places['1.10.0']} is a release of `demo`, and `other` is required\n"
-    )
+    assert capsys.readouterr().err == (f"error: {places['1.10.0']} is a release of `demo`, and `other` is required\n")
     assert main(["verify", str(places["1.10.0"]), "--at-least", "new"]) == 1
     assert capsys.readouterr().err == "error: `new` is no version\nhint: write it as 1.4.2\n"
     policy = PrecastPolicy(keys=bytes.fromhex(keys.digits), key_count=1, minimum_version=b"1.10")

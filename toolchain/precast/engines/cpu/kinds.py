@@ -7,7 +7,7 @@ from precast.engines.cpu.shapes import is_view
 
 # Ops whose tensor results are computed where they stand and live in a buffer (or are written through).
 EAGER = frozenset({
-    "tt.reduce", "tt.scan", "tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.atomic_cas", "tt.histogram", "tt.gather",
+    "tt.reduce", "tt.scan", "tt.dot", "tt.atomic_rmw", "tt.atomic_cas", "tt.histogram", "tt.gather",
     "tt.join", "tt.cat", "scf.for", "scf.while", "scf.if",
 })  # fmt: skip
 # Ops that use tensors and have no tensor result of their own.

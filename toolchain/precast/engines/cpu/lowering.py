@@ -16,6 +16,7 @@ from precast.engines.cpu.ir import Function
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.machine import MACHINES, Machine
 from precast.engines.cpu.reader import parse_ttir
+from precast.engines.cpu.scaled import expand_scaled_products
 from precast.engines.cpu.values import Scalar, memory_type
 from precast.errors import PassError
 
@@ -33,6 +34,7 @@ def find_kernel(text: str) -> Function:
     if len(public) != 1:
         raise PassError(f"a TTIR module has one kernel; this one has {len(public)}")
     inlining.inline_calls(public[0], {each.name: each for each in functions})
+    expand_scaled_products(public[0])
     return public[0]
 
 

@@ -20,7 +20,6 @@ _IGNORED = (*kinds.BARRIERS, "llvm.intr.assume")
 _REFUSED = {
     "tt.elementwise_inline_asm": "it is assembly of a GPU",
     "tt.make_tensor_descriptor": "tensor descriptors are rewritten to pointers before, for this engine",
-    "tt.dot_scaled": "it has no product of scaled blocks",
     "tt.print": "a program cannot print",
 }
 
