@@ -18,6 +18,8 @@ from precast.engines import StageFailure, StageOutput
 from precast.engines.triton import v3_9
 from precast.engines.triton.assembler import find_error, find_source_line
 from precast.engines.triton.capture import capture_errors, first_error
+from precast.engines.triton.imports import is_installed
+from precast.engines.triton.load import kernel_places
 from precast.engines.triton.locations import remap_locations
 from precast.engines.triton.options import specialize
 from precast.errors import Place
@@ -50,7 +52,9 @@ def emit_source(
         warnings.simplefilter("always")
         try:
             module = v3_9.emit_module(source, target, options, backend, context)
-        except Exception as error:
+        except (StageFailure, KeyboardInterrupt, MemoryError):
+            raise
+        except BaseException as error:  # Python code of the author's runs here, and may even exit
             raise explain(error, errors.read(), function, project) from error
     text = v3_9.print_module(module, locations=located or job.settings.line_info)
     if not located:
@@ -58,18 +62,35 @@ def emit_source(
     return FrontEndText(text, tuple(dict.fromkeys(str(each.message) for each in caught)))
 
 
-def explain(error: Exception, written: str, function: Any, project: Path) -> StageFailure:
-    """A front-end error in the user's terms: the innermost of their own lines, and what was wrong there."""
+def explain(error: BaseException, written: str, function: Any, project: Path) -> StageFailure:
+    """A front-end error in the user's terms: the innermost line of code for kernels, and what was wrong there.
+
+    When that is in an installed package, the hint names the project's own line that leads there.
+    """
     chain = list(_chain(error))
-    place = _place_in_text(written, project)
-    for each in chain:
-        place = _place_of(each, project) or place
-    last = chain[-1]
+    places = [
+        place for place in (_place_in_text(written, project), *(_place_of(each, project) for each in chain)) if place
+    ]
+    last, root = chain[-1], _root_of(error)
+    raised = [] if isinstance(root, CompilationError) else kernel_places(root, project, Path(function.file_name))
+    places += raised
+    own = [each for each in places if not Path(each.file).is_absolute() and not is_installed(Path(each.file))]
+    place = places[-1] if places else Place(_relative(function.file_name, project), function.def_file_line_number)
+    hint = f"it is reached from {own[-1]}" if own and place not in own else None
     message = _message(last) or f"{type(last).__name__}: Triton's front end refuses this"
+    if raised:
+        message = f"{type(root).__name__}: {root}".rstrip(": ")
     note = first_error(written)
-    if place is None:
-        place = Place(_relative(function.file_name, project), function.def_file_line_number)
-    return StageFailure(note if note and not isinstance(last, CompilationError) else message, place)
+    return StageFailure(note if note and not isinstance(last, CompilationError) else message, place, hint)
+
+
+def _root_of(error: BaseException) -> BaseException:
+    """The first cause of an error."""
+    seen: list[BaseException] = []
+    while error.__cause__ is not None and error not in seen:
+        seen.append(error)
+        error = error.__cause__
+    return error
 
 
 def _chain(error: BaseException) -> list[BaseException]:
@@ -93,12 +114,12 @@ def _message(error: BaseException) -> str:
 
 
 def _place_of(error: BaseException, project: Path) -> Place | None:
-    """The line of the project that a `CompilationError` is about; None when it is in an installed package."""
+    """The line that a `CompilationError` is about; None when it is in Triton's own library."""
     node = getattr(error, "node", None)
     function = v3_9.find_function(getattr(error, "src", None) or "")
     if function is None or node is None or not hasattr(node, "lineno"):
         return None
-    if not Path(function.file_name).is_relative_to(project) or "site-packages" in Path(function.file_name).parts:
+    if function.__module__.partition(".")[0] == "triton":
         return None
     line = function.def_file_line_number + node.lineno - 1
     return Place(_relative(function.file_name, project), line, function.def_file_col_number + node.col_offset)

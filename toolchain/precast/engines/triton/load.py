@@ -179,12 +179,17 @@ def find_places(error: BaseException, project: Path, file: Path) -> tuple[Place,
     """
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return Place(relative_name(error.filename, project), error.lineno, max(error.offset or 1, 1)), None
-    frames = [each for each in traceback.walk_tb(error.__traceback__) if _is_for_kernels(each[0], project, file)]
-    places = [Place(relative_name(frame.f_code.co_filename, project), line) for frame, line in frames]
+    places = kernel_places(error, project, file)
     own = [place for place in places if not is_installed(Path(place.file)) and not Path(place.file).is_absolute()]
     start = Place(relative_name(str(file), project), 1)
     innermost = places[-1] if places else start
     return innermost, own[-1] if own and own[-1] != innermost and innermost not in own else None
+
+
+def kernel_places(error: BaseException, project: Path, file: Path) -> list[Place]:
+    """The lines of code for kernels that an exception passed through, innermost last."""
+    frames = [each for each in traceback.walk_tb(error.__traceback__) if _is_for_kernels(each[0], project, file)]
+    return [Place(relative_name(frame.f_code.co_filename, project), line) for frame, line in frames]
 
 
 def _is_for_kernels(frame: types.FrameType, project: Path, file: Path) -> bool:
