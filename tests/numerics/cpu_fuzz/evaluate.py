@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cpu_fuzz.numbers import FORMATS, REGISTERS, Numbers, cut_to_bf16, from_memory, round_to, to_memory, unit
-from cpu_fuzz.program import BITS, Block, Op, Type, Value
+from cpu_fuzz.program import BITS, Block, Function, Op, Type, Value
 
 # Units in the last place by which a function may be off, before the result is rounded to its format.
 ULPS = {"exp": 2.0, "exp2": 2.0, "log": 2.0, "log2": 2.0, "sin": 2.0, "cos": 2.0, "tanh": 2.5, "erf": 2.0, "rsqrt": 2.0}
@@ -57,6 +57,7 @@ class Evaluator:
     program_id: tuple[int, int, int]
     grid: tuple[int, int, int]
     known: dict[Value, Any] = field(default_factory=dict)
+    functions: Sequence[Function] = ()
 
     def run(self, block: Block) -> list[Any]:
         """The values of the terminator's operands."""
@@ -326,6 +327,24 @@ class Evaluator:
             self.known.update(zip(body.arguments[1:], values, strict=True))
             values = self.run(body)
         return values
+
+    def do_tt_call(self, operation: Op, *arguments: Any) -> list[Any]:
+        function = next(each for each in self.functions if f"@{each.name}" == operation.attributes["callee"])
+        block = function.blocks[0]
+        self.known.update(zip(block.arguments, arguments, strict=True))
+        while True:
+            self.run(block)
+            end = block.operations[-1]
+            if end.name == "tt.return":
+                return [self.known[each] for each in end.operands]
+            taken = 0 if end.name == "cf.br" or self.known[end.operands[0]] else 1
+            block = end.successors[taken]
+            self.known.update(zip(block.arguments, [self.known[each] for each in end.passed[taken]], strict=True))
+
+    def do_tt_map_elementwise(self, operation: Op, *operands: Numbers) -> list[Any]:
+        region = operation.regions[0]
+        self.known.update(zip(region.arguments, operands, strict=True))
+        return self.run(region)
 
     def do_scf_if(self, operation: Op, condition: Numbers) -> list[Any]:
         region = 0 if condition else 1

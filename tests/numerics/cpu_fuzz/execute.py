@@ -160,7 +160,7 @@ def evaluate(program: Program, arguments: list[Any]) -> list[Memory | None]:
     x, y, z = program.grid
     for number in range(x * y * z):
         ids = (number % x, number // x % y, number // (x * y))
-        evaluator = Evaluator(memories, elements, ids, program.grid)
+        evaluator = Evaluator(memories, elements, ids, program.grid, functions=program.functions)
         for index, (argument, each) in enumerate(zip(program.body.arguments, program.parameters, strict=True)):
             is_array = isinstance(each, Array)
             evaluator.known[argument] = Pointer(index, np.zeros((), np.int64)) if is_array else arguments[index]

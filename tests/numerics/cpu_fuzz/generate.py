@@ -10,7 +10,20 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cpu_fuzz.program import BITS, FLOATS, INTEGERS, SMALL_FLOATS, Array, Block, Number, Op, Program, Type, Value
+from cpu_fuzz.program import (
+    BITS,
+    FLOATS,
+    INTEGERS,
+    SMALL_FLOATS,
+    Array,
+    Block,
+    Function,
+    Number,
+    Op,
+    Program,
+    Type,
+    Value,
+)
 
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _MATHS = ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "rsqrt")
@@ -35,6 +48,7 @@ class _Generator:
         self.values: list[Value] = []
         self.constants: dict[tuple[str, Type], Value] = {}
         self.depth = 0
+        self.scalars_alone = False
         self.aliased = False
 
     # Choices.
@@ -191,6 +205,7 @@ class _Generator:
             (self.load, 4), (self.store, 3), (self.move, 5), (self.reduction, 3), (self.scan, 2), (self.gather, 1),
             (self.histogram, 0.6), (self.atomic, 1.5), (self.swap, 0.4), (self.barrier, 0.4), (self.loop, 1.6),
             (self.branch, 1.6), (self.repetition, 0.6), (self.function, 1.0), (self.product, 0.3), (self.splat, 1),
+            (self.call, 0.8), (self.advance, 0.8), (self.mapping, 0.6),
         )  # fmt: skip
         total = sum(weight for _, weight in weights)
         at = self.rng.random() * total
@@ -206,7 +221,8 @@ class _Generator:
         found = self.find(lambda each: each.type.element in elements and each.exact)
         if found is not None and self.chance(0.8):
             return found.type
-        return Type(str(self.pick(elements)), self.shape() if self.chance(0.8) else ())
+        shape = () if self.scalars_alone or self.chance(0.2) else self.shape()
+        return Type(str(self.pick(elements)), shape)
 
     def integer(self) -> None:
         type_ = self.any_type(INTEGERS)
@@ -620,6 +636,88 @@ class _Generator:
 
     def barrier(self) -> None:
         self.block.operations.append(Op("ttg.barrier", attributes={"addrSpace": "31 : i32"}))
+
+    # Functions and regions that are applied.
+
+    def call(self) -> None:
+        """A function of two to five blocks, each of which branches to later ones or returns; it is called at once."""
+        type_ = self.any_type((*INTEGERS, "f32"))
+        if self.depth > 2 or not type_.shape:
+            return
+        arguments, name = [self.get(type_), self.get(Type("i32"))], f"f{len(self.program.functions)}"
+        outer, values, self.depth = self.block, self.values, 3
+        blocks = [Block([Value(each.type) for each in arguments])]
+        blocks += [Block([Value(type_)]) for _ in range(int(self.rng.integers(1, 5)))]
+        shared: list[Value] = []
+        for index, block in enumerate(blocks):
+            self.block, self.values = block, [*shared, *block.arguments]
+            for _ in range(int(self.rng.integers(0, 3))):
+                self.pick((self.integer, self.floating, self.reduction, self.scan, self.comparison))()  # type: ignore[operator]
+            shared = shared or list(self.values)
+            block.operations.append(self._end(blocks[index + 1 :], type_))
+        self.program.functions.append(Function(name, blocks, type_))
+        self.block, self.values, self.depth = outer, values, self.depth - 3
+        self.one("tt.call", arguments, type_, callee=f"@{name}")
+
+    def _end(self, later: list[Block], type_: Type) -> Op:
+        kind = self.rng.random()
+        if not later or kind < 0.2:
+            return Op("tt.return", [self.get(type_)])
+        if kind < 0.4:
+            passed = [self.get(type_)]
+            return Op("cf.br", passed, successors=[later[int(self.rng.integers(0, len(later)))]], passed=[passed])
+        targets = [later[int(self.rng.integers(0, len(later)))] for _ in range(2)]
+        sides = [[self.get(type_)], [self.get(type_)]]
+        operands = [self.get(Type("i1")), *sides[0], *sides[1]]
+        segments = {"operandSegmentSizes": "array<i32: 1, 1, 1>"}
+        return Op("cf.cond_br", operands, [], segments, successors=targets, passed=sides)
+
+    def mapping(self) -> None:
+        """Elementwise ops in a region of their own."""
+        type_ = self.any_type((*INTEGERS, "f32"))
+        if not type_.shape:
+            return
+        operands = [self.get(type_), self.get(type_)]
+        region = Block([Value(Type(type_.element)) for _ in operands])
+        outer, values, self.block, self.values = self.block, self.values, region, list(region.arguments)
+        self.scalars_alone = True
+        for _ in range(int(self.rng.integers(1, 4))):
+            self.pick((self.integer, self.floating))()  # type: ignore[operator]
+        found = [each for each in self.values if each.type == Type(type_.element) and each.exact][-2:]
+        region.operations.append(Op("tt.map_elementwise.return", found))
+        self.block, self.values, self.scalars_alone = outer, values, False
+        self.add("tt.map_elementwise", operands, [type_] * len(found), regions=[region], pack="1 : i32")
+
+    def advance(self) -> None:
+        """A loop that carries pointers: a bounded array read block by block."""
+        argument = self.array(lambda each: each.bounded and each.element in (*INTEGERS, "f32"))
+        if argument is None or self.depth > 1:
+            return
+        array = self.program.parameters[argument]
+        assert isinstance(array, Array)
+        shape, i32 = self.shape(), Type("i32")
+        index, limit = self.linear(shape), self.one("tt.splat", [self.block_argument(0)], Type("i32", shape))
+        pointer, total = self._pointers(argument, index), self.get(Type(array.element, shape))
+        count = index.type.count
+        arguments = [Value(i32), Value(pointer.type), Value(total.type)]
+
+        def finish() -> Op:
+            start = self.one("arith.muli", [arguments[0], self.constant(count, i32)], i32)
+            place = self.one("arith.addi", [index, self.one("tt.splat", [start], index.type)], index.type)
+            mask = self.compare(place, limit, 2)
+            self.fence(argument)
+            value = self.one("tt.load", [arguments[1], mask], total.type, isVolatile="false",
+                             operandSegmentSizes="array<i32: 1, 1, 0>")  # fmt: skip
+            self.fence(argument)
+            name = "arith.subf" if total.type.is_float else str(self.pick(("arith.addi", "arith.xori", "arith.muli")))
+            following = self.one(name, [arguments[2], value], total.type)
+            step = self.constant(count, index.type)
+            moved = self.one("tt.addptr", [arguments[1], step], pointer.type, keep=False)
+            return Op("scf.yield", [moved, following])
+
+        body = self.nested(arguments, int(self.rng.integers(0, 3)), finish)
+        bounds = [self.constant(each, i32) for each in (0, int(self.rng.integers(0, 4)), 1)]
+        self.add("scf.for", [*bounds, pointer, total], [pointer.type, total.type], regions=[body])
 
     # Control.
 

@@ -67,12 +67,23 @@ class Op:
     results: list[Value] = field(default_factory=list)
     attributes: dict[str, str] = field(default_factory=dict)
     regions: list[Block] = field(default_factory=list)
+    successors: list[Block] = field(default_factory=list)
+    passed: list[list[Value]] = field(default_factory=list)  # what each successor gets; in `operands` too
 
     def walk(self) -> Iterator[Op]:
         yield self
         for region in self.regions:
             for operation in region.operations:
                 yield from operation.walk()
+
+
+@dataclass(eq=False)
+class Function:
+    """A function that the kernel calls: blocks that branch to later ones, and return."""
+
+    name: str
+    blocks: list[Block]
+    result: Type
 
 
 @dataclass(frozen=True)
@@ -103,6 +114,7 @@ class Program:
     grid: tuple[int, int, int] = (1, 1, 1)
     strict: bool = False
     signed_zeros: bool = True  # whether the sign of zero is determined
+    functions: list[Function] = field(default_factory=list)
 
     def text(self) -> str:
         """The module in generic form."""
@@ -112,25 +124,33 @@ class Program:
 class _Text:
     def __init__(self) -> None:
         self.names: dict[Value, str] = {}
+        self.labels: dict[Block, str] = {}
         self.lines: list[str] = []
 
     def name(self, value: Value) -> str:
         return self.names.setdefault(value, f"%v{len(self.names)}")
 
     def module(self, program: Program) -> str:
-        types = ", ".join(str(each.type) for each in program.body.arguments)
         self.lines.append('"builtin.module"() ({')
-        head = f'function_type = ({types}) -> (), sym_name = "fuzz", sym_visibility = "public"'
-        self.lines.append(f'  "tt.func"() <{{{head}}}> ({{')
-        self.block(program.body, 4)
-        self.lines.append("  }) {noinline = false} : () -> ()")
+        self.function("fuzz", [program.body], "public", "")
+        for each in program.functions:
+            self.function(each.name, each.blocks, "private", str(each.result))
         self.lines.append("}) : () -> ()")
         return "\n".join([*self.lines, ""])
+
+    def function(self, name: str, blocks: list[Block], visibility: str, result: str) -> None:
+        types = ", ".join(str(each.type) for each in blocks[0].arguments)
+        head = f'function_type = ({types}) -> ({result}), sym_name = "{name}", sym_visibility = "{visibility}"'
+        self.lines.append(f'  "tt.func"() <{{{head}}}> ({{')
+        self.labels.update({block: f"^bb{index}" for index, block in enumerate(blocks)})
+        for block in blocks:
+            self.block(block, 4)
+        self.lines.append("  }) {noinline = false} : () -> ()")
 
     def block(self, block: Block, indent: int) -> None:
         if block.arguments:
             arguments = ", ".join(f"{self.name(each)}: {each.type}" for each in block.arguments)
-            self.lines.append(" " * (indent - 2) + f"^bb0({arguments}):")
+            self.lines.append(" " * (indent - 2) + f"{self.labels.get(block, '^bb0')}({arguments}):")
         for operation in block.operations:
             self.operation(operation, indent)
 
@@ -139,6 +159,7 @@ class _Text:
         result = ", ".join(self.name(each) for each in operation.results)
         attributes = ", ".join(f"{name} = {text}" for name, text in operation.attributes.items())
         line = " " * indent + (f"{result} = " if result else "") + f'"{operation.name}"({operands})'
+        line += f"[{', '.join(self.labels[each] for each in operation.successors)}]" if operation.successors else ""
         line += f" <{{{attributes}}}>" if attributes else ""
         if operation.regions:
             self.lines.append(line + " ({")

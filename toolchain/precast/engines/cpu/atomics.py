@@ -1,4 +1,4 @@
-"""Atomic read-modify-write and compare-and-swap. In: the op. Out: one atomic for each element whose mask is set.
+"""Atomic accesses of all kinds. In: the op. Out: one atomic for each element whose mask is set.
 
 Program order is kept from element to element. Operations that x86 or LLVM has no atomic for loop on compare-and-swap.
 """
@@ -41,11 +41,40 @@ def lower_atomic(kernel: Kernel, operation: Op) -> None:
         context.places[value] = buffer
 
 
+def lower_atomic_store(kernel: Kernel, operation: Op) -> None:
+    """`tt.atomic_store`, which has no result."""
+    context = kernel.context
+    pointer, value, *masks = operation.operands
+
+    def write(cursor: Cursor) -> Sequence[Plain]:
+        item = _scalar(context.evaluate(value, cursor))
+        place = _scalar(context.evaluate(pointer, cursor))
+        memory.store_atomic(context.b, place, item)
+        return []
+
+    def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
+        mask = _scalar(context.evaluate(masks[0], cursor)) if masks else context.b.constant(1, "i1")
+        if mask.constant is None:
+            context.branch(mask, [], lambda: write(cursor))
+        elif mask.constant:
+            write(cursor)
+        return []
+
+    if value.type.is_tensor:
+        nests.emit_nest(context, nests.plan_nest(context, value.type.shape, None), operation.operands, body)
+    else:
+        body(Cursor((), None, 1), [])
+
+
+_MASKS = {"tt.atomic_rmw": 2, "tt.atomic_load": 1}  # the operand that is the mask
+
+
 def _guarded(kernel: Kernel, operation: Op, cursor: Cursor) -> Scalar:
     """The old value at one element, zero where the mask is not set."""
     context = kernel.context
-    has_mask = operation.name == "tt.atomic_rmw" and len(operation.operands) > 2
-    mask = context.evaluate(operation.operands[2], cursor) if has_mask else context.b.constant(1, "i1")
+    place = _MASKS.get(operation.name, len(operation.operands))
+    has_mask = place < len(operation.operands)
+    mask = context.evaluate(operation.operands[place], cursor) if has_mask else context.b.constant(1, "i1")
     assert isinstance(mask, Scalar)
     zero = context.b.zero(operation.result.type.element, 1)
     if mask.constant is not None:
@@ -61,6 +90,10 @@ def _scalar(form: object) -> Scalar:
 
 def _emit(kernel: Kernel, operation: Op, cursor: Cursor) -> Scalar:
     operands = [_scalar(kernel.context.evaluate(each, cursor)) for each in operation.operands]
+    if operation.name == "tt.atomic_load":
+        return memory.load_atomic(kernel.context.b, operands[0], operation.result.type.element)
+    if operation.name == "tt.atomic_poll":
+        return _poll(kernel, operands[0], operands[1], operands[2] if len(operands) > 2 else None)
     if operation.name == "tt.atomic_cas":
         return _compare_and_swap(kernel, *operands[:3])
     return _read_modify_write(kernel, operation, operands[0], operands[1])
@@ -125,3 +158,30 @@ def _add_small_float(kernel: Kernel, pointer: Scalar, value: Scalar) -> Scalar:
     again_name = b.fresh()
     b.line(f"}} do {{ ^bb0({again_name}: {bits}): scf.yield {again_name} : {bits} }}")
     return _scalar(b.cast("arith.bitcast", Scalar(final, bits), "f16")) if element == "f16" else Scalar(final, element)
+
+
+def _poll(kernel: Kernel, pointer: Scalar, expected: Scalar, timeout: Scalar | None) -> Scalar:
+    """Reads until the value is there, or so many nanoseconds have gone by; whether it was."""
+    b = kernel.context.b
+    end = b.integer("addi", _nanoseconds(kernel), b.wide(timeout)) if timeout else None
+    found = b.fresh()
+    b.line(f"{found} = scf.while : () -> i1 {{")
+    value = memory.load_atomic(b, pointer, expected.element)
+    met = _scalar(b.compare("eq", value, expected))
+    again = b.integer("xori", met, 1)
+    if end:
+        again = b.integer("andi", again, _scalar(b.compare("slt", _nanoseconds(kernel), end)))
+    b.line(f"scf.condition({again.name}) {met.name} : i1")
+    b.line(f"}} do {{ ^bb0({b.fresh()}: i1): scf.yield }}")
+    return Scalar(found, "i1")
+
+
+def _nanoseconds(kernel: Kernel) -> Scalar:
+    """The monotonic clock's time, by way of the bounce buffer."""
+    context, b = kernel.context, kernel.context.b
+    b.declare("clock_gettime", "(i32, !llvm.ptr) -> i32")
+    time = context.bounce
+    b.emit(f"func.call @clock_gettime({b.constant(1, 'i32').name}, {time}) : (i32, !llvm.ptr) -> i32")
+    seconds = b.scalar(f"llvm.load {time} : !llvm.ptr -> i64", "i64")
+    rest = b.scalar(f"llvm.load {b.offset(time, b.index(1), 'i64')} : !llvm.ptr -> i64", "i64")
+    return b.integer("addi", b.integer("muli", seconds, 1_000_000_000), rest)

@@ -54,6 +54,7 @@ class Builder:
         self.lines: list[str] = []
         self.prologue: list[str] = []
         self.declarations: dict[str, str] = {}
+        self.globals: list[str] = []  # strings, and functions of any number of arguments
         self._constants: dict[tuple[str, str], str] = {}
         self._count = 0
         self._indent = 2
@@ -84,6 +85,21 @@ class Builder:
     def declare(self, symbol: str, signature: str) -> None:
         """An external function, declared once in the module."""
         self.declarations[symbol] = signature
+
+    def declare_variadic(self, symbol: str, fixed: str) -> None:
+        """An external function that takes arguments of the types `fixed` and any others, and returns an i32."""
+        line = f"  llvm.func @{symbol}({fixed}, ...) -> i32"
+        if line not in self.globals:
+            self.globals.append(line)
+
+    def text(self, text: str) -> str:
+        """The address of a constant string, which ends with a zero."""
+        name = f"text{len(self.globals)}"
+        data = text.encode() + b"\0"
+        literal = "".join(f"\\{byte:02X}" for byte in data)
+        type_ = f"!llvm.array<{len(data)} x i8>"
+        self.globals.append(f'  llvm.mlir.global internal constant @{name}("{literal}") : {type_}')
+        return self.emit(f"llvm.mlir.addressof @{name} : !llvm.ptr")
 
     # Constants.
 

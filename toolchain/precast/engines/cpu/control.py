@@ -1,4 +1,4 @@
-"""Loops, branches and asserts. In: the op. Out: structured control on scalars; tensors that cross it live in buffers.
+"""Loops and branches. In: the op. Out: structured control on scalars; tensors that cross it live in buffers.
 
 Carried pointers and integers that advance by a uniform step are one scalar. Carried tensors are assigned all at once:
 what a buffer is written from is read before it is overwritten.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from precast.engines.cpu import assignment, nests
+from precast.engines.cpu import assignment
 from precast.engines.cpu.context import Context, Shifted
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
@@ -316,31 +316,3 @@ def lower_if(kernel: Kernel, operation: Op) -> None:
         context.places[result] = form
     for result, buffer in buffers.items():
         context.places[result] = buffer
-
-
-def lower_assert(kernel: Kernel, operation: Op) -> None:
-    """A false element sets the status word, which the entry returns."""
-    context, b = kernel.context, kernel.context.b
-    condition = operation.operands[0]
-
-    def check(form: Scalar) -> None:
-        failed = b.integer("xori", form, 1)
-
-        def mark() -> Sequence[Plain]:
-            b.line(f"llvm.store {b.constant(1, 'i32').name}, {context.status} : i32, !llvm.ptr")
-            return []
-
-        context.branch(failed, [], mark)
-
-    if not condition.type.is_tensor:
-        check(context.scalar(condition))
-        return
-    nest = nests.plan_nest(context, condition.type.shape, None)
-
-    def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
-        form = context.evaluate(condition, cursor)
-        assert isinstance(form, Scalar)
-        check(form)
-        return []
-
-    nests.emit_nest(context, nest, [condition], body)

@@ -7,14 +7,17 @@ from precast.engines.cpu.shapes import is_view
 
 # Ops whose tensor results are computed where they stand and live in a buffer (or are written through).
 EAGER = frozenset({
-    "tt.reduce", "tt.scan", "tt.dot", "tt.atomic_rmw", "tt.atomic_cas", "tt.histogram", "tt.gather",
+    "tt.reduce", "tt.scan", "tt.dot", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load",
+    "tt.atomic_poll", "tt.histogram", "tt.gather",
     "tt.join", "tt.cat", "scf.for", "scf.while", "scf.if",
 })  # fmt: skip
 # Ops that use tensors and have no tensor result of their own.
 CONSUMERS = frozenset({
-    "tt.store", "tt.assert", "tt.print", "tt.return", "tt.unsplat", "scf.yield", "scf.condition", "cf.br", "cf.cond_br",
+    "tt.store", "tt.atomic_store", "tt.assert", "tt.print", "tt.return", "tt.unsplat", "scf.yield", "scf.condition",
+    "cf.br", "cf.cond_br",
 })  # fmt: skip
-WRITES = frozenset({"tt.store", "tt.atomic_rmw", "tt.atomic_cas"})
+WRITES = frozenset({"tt.store", "tt.atomic_store", "tt.atomic_rmw", "tt.atomic_cas"})
+_ACQUIRES = ("tt.atomic_load", "tt.atomic_poll")  # what is read after them was written before what they read
 BARRIERS = frozenset({"gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier"})
 LOOPS = frozenset({"scf.for", "scf.while"})
 _EXPENSIVE = frozenset(
@@ -39,7 +42,7 @@ def is_volatile(operation: Op) -> bool:
 
 def is_ordered(operation: Op) -> bool:
     """Whether no load may be moved from one side of the op to the other."""
-    return operation.name in WRITES or operation.name in BARRIERS
+    return operation.name in WRITES or operation.name in BARRIERS or operation.name in _ACQUIRES
 
 
 def is_lazy(operation: Op) -> bool:

@@ -6,7 +6,7 @@ of its own, which LLVM puts in place.
 
 from __future__ import annotations
 
-from precast.engines.cpu import inlining, statements
+from precast.engines.cpu import inlining, kinds, statements
 from precast.engines.cpu.aliasing import Addresses
 from precast.engines.cpu.analyses import Analysis, find_widened
 from precast.engines.cpu.branches import structure_regions
@@ -22,6 +22,7 @@ from precast.errors import PassError
 
 SCRATCH_ATTRIBUTE = "precast.thread_scratch_bytes"
 WRITTEN_ATTRIBUTE = "precast.written_arguments"
+_LONGEST_INLINED = 3000  # lines of text
 _GRID = ("x", "y", "z", "grid_x", "grid_y", "grid_z")
 
 
@@ -66,7 +67,7 @@ def _lower_body(kernel: Kernel, function: Function) -> None:
 
 def find_written(function: Function) -> list[int]:
     """The arguments that the kernel stores through, by number; not those of which that cannot be told."""
-    stores = (op for op in function.operation.walk() if op.name in ("tt.store", "tt.atomic_rmw", "tt.atomic_cas"))
+    stores = (op for op in function.operation.walk() if op.name in kinds.WRITES)
     addresses = Addresses(function, strict=False)
     bases = {addresses.base(op.operands[0]) for op in stores}
     return [index for index, value in enumerate(function.blocks[0].arguments) if value in bases]
@@ -78,14 +79,18 @@ def _render_module(context: Context, function: Function, machine: Machine) -> st
     parameters = [f"%argument{index}: {type_}" for index, type_ in enumerate(registers)]
     parameters += [f"%{name}: i32" for name in _GRID] + ["%scratch: !llvm.ptr"]
     wide = f'passthrough = [["prefer-vector-width", "{machine.vector_bits}"]]'
+    # The entry's loop over programs around very many loops would cost each of LLVM's loop passes the square of them.
+    apart = len(context.b.lines) > _LONGEST_INLINED
+    own = wide.replace("[[", '["noinline", [') if apart else wide
     written = ", ".join(map(str, find_written(function)))
     facts = f"{SCRATCH_ATTRIBUTE} = {context.scratch_bytes} : i64, {WRITTEN_ATTRIBUTE} = [{written}]"
     lines = [f"module attributes {{{facts}}} {{"]
     lines += [f"  func.func private @{name}{signature}" for name, signature in sorted(context.b.declarations.items())]
+    lines += context.b.globals
     program = f"{function.name}.program"
     lines.append(
         f'  func.func private @"{program}"({", ".join(parameters)}) '
-        f"attributes {{llvm.linkage = #llvm.linkage<internal>, {wide}}} {{"
+        f"attributes {{llvm.linkage = #llvm.linkage<internal>, {own}}} {{"
     )
     lines += [*context.b.prologue, *context.b.lines, "  }"]
     lines += _render_entry(function.name, program, types, registers, wide)

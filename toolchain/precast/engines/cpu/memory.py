@@ -323,3 +323,18 @@ def _store_bounced(context: Context, pointer: Affine, stored: Plain, mask: Vecto
 def _scatter(b: Builder, pointers: Vector, stored: Plain, mask: Vector, element: str) -> None:
     text = f"llvm.intr.masked.scatter {stored.name}, {pointers.name}, {mask.name} {_aligned(element, 'i32')}"
     b.line(f"{text} : {stored.type}, {mask.type} into {pointers.type}")
+
+
+# Atomic accesses of one element, in one order that all threads see.
+
+
+def load_atomic(b: Builder, pointer: Scalar, element: str) -> Scalar:
+    name = b.emit(f"llvm.load {pointer.name} atomic seq_cst {_aligned(element)} : !llvm.ptr -> {memory_type(element)}")
+    result = _from_memory(b, Scalar(name, element))
+    assert isinstance(result, Scalar)
+    return result
+
+
+def store_atomic(b: Builder, pointer: Scalar, value: Scalar) -> None:
+    stored, element = _to_memory(b, value), value.element
+    b.line(f"llvm.store {stored.name}, {pointer.name} atomic seq_cst {_aligned(element)} : {stored.type}, !llvm.ptr")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, reduce, reshuffle, scan, tiles
+from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, printing, reduce, reshuffle, scan, tiles
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
 from precast.engines.cpu.kernel import Kernel
@@ -20,7 +20,6 @@ _IGNORED = (*kinds.BARRIERS, "llvm.intr.assume")
 _REFUSED = {
     "tt.elementwise_inline_asm": "it is assembly of a GPU",
     "tt.make_tensor_descriptor": "tensor descriptors are rewritten to pointers before, for this engine",
-    "tt.print": "a program cannot print",
 }
 
 
@@ -208,7 +207,11 @@ _LOWERINGS: dict[str, Callable[[Kernel, Op], None]] = {
     "tt.gather": reshuffle.lower_gather,
     "tt.histogram": reshuffle.lower_histogram,
     "tt.unsplat": reshuffle.lower_unsplat,
-    "tt.assert": control.lower_assert,
+    "tt.assert": printing.lower_assert,
+    "tt.print": printing.lower_print,
+    "tt.atomic_load": atomics.lower_atomic,
+    "tt.atomic_store": atomics.lower_atomic_store,
+    "tt.atomic_poll": atomics.lower_atomic,
     "scf.for": control.lower_for,
     "scf.while": control.lower_while,
     "scf.if": control.lower_if,
