@@ -8,6 +8,7 @@ import pytest
 from compiling import plan_jobs
 
 from precast.artifact import UnitResult
+from precast.engines.triton.load import HOOK_WARNING
 from precast.errors import CompileError, Place
 from precast.job import Job
 from precast.worker.pool import WorkerPool
@@ -229,3 +230,66 @@ CALLING = (
 def test_what_code_of_the_author_raises_while_it_compiles_is_told_at_its_line(tmp_path, statement, message):
     error = refuse(tmp_path, CALLING.format(statement))
     assert (error.message, error.where) == (message, Place("kernels/k.py", 5))
+
+
+HOOKED = (
+    HEAD
+    + """
+import hashlib
+import pathlib
+import torch
+from triton import knobs
+from triton._C.libtriton import ir, passes
+
+DEVICE = triton.runtime.driver.active.get_active_torch_device()
+
+
+@triton.jit
+def k(out, V: tl.constexpr):
+    tl.store(out + tl.arange(0, 16), V)
+
+
+def get_key():
+    return pathlib.Path(__file__).read_text()
+
+
+def change_stages(self=None, stages=None, options=None, language=None, capability=None):
+    if all(each is None for each in (stages, options, language, capability)):
+        return get_key(), hashlib.sha256(get_key().encode()).hexdigest()
+    stages["ttir"] = lambda source, metadata: 1 / 0
+
+
+knobs.runtime.add_stages_inspection_hook = change_stages
+"""
+)
+
+
+def test_a_hook_set_by_a_kernels_module_touches_no_unit_and_is_told(tmp_path):
+    specs = SPEC.format(name="k", source="k.py:k") + SPEC.format(name="plain", source="plain.py:plain")
+    files = {"kernels/k.py": HOOKED, "kernels/plain.py": PLAIN, "kernels/k.toml": specs}
+    hooked, plain = build(plan_jobs(make_project(tmp_path, files), tmp_path, ["cuda:80"])).values()
+    assert hooked.warnings == (HOOK_WARNING,) and plain.warnings == ()
+
+
+def test_a_failure_inside_an_installed_package_is_told_at_its_own_line(tmp_path):
+    """Of the package's module, and of its jit function; the hint names the project's line."""
+    site = tmp_path / "site-packages" / "helpers"
+    site.mkdir(parents=True)
+    (site / "__init__.py").write_text("")
+    (site / "broken.py").write_text("\nVALUE = {}['missing']\n")
+    (site / "refused.py").write_text(HEAD + "@triton.jit\ndef twice(x):\n    return x.nothing\n")
+    more = {
+        "pyproject.toml": '[tool.precast]\nname = "p"\ntargets = ["cuda:80"]\npythonpath = [".", "site-packages"]\n'
+    }
+    kernel = "import helpers.{0}\n@triton.jit\ndef k(out, V: tl.constexpr):\n    tl.store(out, helpers.{0}.twice(V))\n"
+    broken = refuse(tmp_path, kernel.format("broken"), **more)
+    assert broken.message == "the kernel's module does not import: KeyError: 'missing'"
+    assert (broken.where, broken.hint) == (
+        Place("site-packages/helpers/broken.py", 2), "it is reached from kernels/k.py:3:1",
+    )  # fmt: skip
+    refused = refuse(tmp_path, kernel.format("refused"), **more)
+    assert refused.where is not None and (refused.where.file, refused.where.line) == (
+        "site-packages/helpers/refused.py",
+        5,
+    )
+    assert refused.hint == "it is reached from kernels/k.py:6:19"

@@ -85,7 +85,9 @@ class TritonEngine:
         check_agreement(job.unit, loaded.function, loaded.tuner, definition_of(loaded.function, Path(job.project)))
         with self._loader.compiling(loaded, job.unit.target):
             made = emit_source(loaded.function, job, opened.options, opened.backend, opened.context)
-        return SourceText(StageOutput(made.text.encode()), loaded.files, made.warnings, loaded.recording.reads())
+        return SourceText(
+            StageOutput(made.text.encode()), loaded.files, loaded.warnings + made.warnings, loaded.recording.reads()
+        )
 
     def run_stage(self, inputs: StageInputs, data: bytes, project: Path, announce: Announce) -> StageOutput:
         """Runs one stage; `StageFailure` with what Triton said, or `PassFailure` with the pass that failed."""

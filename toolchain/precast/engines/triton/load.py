@@ -34,6 +34,11 @@ from precast.reads import ReadKind
 from precast.spec.model import Source
 from precast.target import Target
 
+HOOK_WARNING = (
+    "the kernel's module sets a hook on Triton's stages: it does nothing here; a build takes passes from "
+    "[[tool.precast.pass]]"
+)
+
 
 @dataclass(frozen=True)
 class Loaded:
@@ -43,6 +48,7 @@ class Loaded:
     tuner: Any  # @triton.autotune around it, or None
     recording: Recording
     device: Device
+    warnings: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -88,8 +94,9 @@ class KernelLoader:
         with self._recorder.watching(recording), v3_9.answering_for(device):
             module = import_module(name, project / source.file, project, recording)
             found = find_kernel(module, source, project)
+            warnings = (HOOK_WARNING,) if v3_9.has_stage_hook() else ()
         self._session.seal.closed = True
-        self._key, self._loaded = key, Loaded(found.function, found.tuner, recording, device)
+        self._key, self._loaded = key, Loaded(found.function, found.tuner, recording, device, warnings)
         return self._loaded
 
     @contextlib.contextmanager

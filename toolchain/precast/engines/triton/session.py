@@ -182,9 +182,7 @@ def make_context(facts: UnitFacts, stage: str, pass_name: str, options: Any = No
     """What a pass is told: the unit, and the options in force, where they are the front end's."""
     constants = {name: python_value(value) for name, value in facts.constants}
     known = {name: value for name, value in vars(options).items() if not name.startswith("_")} if options else {}
-    return PassContext(
-        facts.unit, facts.kernel, facts.target, stage, pass_name, known, constants, facts.arguments
-    )
+    return PassContext(facts.unit, facts.kernel, facts.target, stage, pass_name, known, constants, facts.arguments)
 
 
 def _effective(own: Pipeline, passes: Sequence[SelectedPass], target: Target, project: Path) -> Pipeline:

@@ -97,6 +97,11 @@ def knob_groups() -> list[tuple[str, Any]]:
     return [(name, each) for name, each in vars(knobs).items() if isinstance(each, knobs.base_knobs)]
 
 
+def has_stage_hook() -> bool:
+    """Whether code has asked Triton to let it edit the stages of every compilation."""
+    return knobs.runtime.add_stages_inspection_hook is not None
+
+
 def is_jit_function(value: object) -> bool:
     return isinstance(value, JITFunction)
 
