@@ -17,7 +17,7 @@ from launch_release import all_units, run
 
 from precast.errors import PlanError, ReleaseError, SpecError
 from precast.grid import compile_grid, evaluate, parse_grid
-from precast.launch.context import LIBRARY_FUNCTIONS, describe_library
+from precast.launch.context import describe_library
 from precast.launch.formats import (
     LAUNCH_ABI,
     SCHEMA,
@@ -96,36 +96,6 @@ def test_variants_that_cannot_share_a_launcher_are_refused():
     many = [unit_of("k", [("A", value)]) for value in range(255)]
     with pytest.raises(PlanError, match="axis `A` of `k` has 255 values; at most 254"):
         describe_interface("k", many)
-
-
-def test_names_that_collide_in_c_are_refused():
-    for names, text in [
-        (("open",), "kernel `open` would be called `lib_open`, as is the library itself"),
-        (("x", "x_grid"), "kernel `x_grid` would be called `lib_x_grid`, as is kernel `x`"),
-        (("a-b", "a_b"), "kernel `a_b` would be called `lib_a_b`, as is kernel `a-b`"),
-    ]:
-        with pytest.raises(PlanError) as caught:
-            describe_library(describe_interface("lib", [unit_of(name) for name in names]), "1", [])
-        assert str(caught.value) == text
-    words = [unit_of("k", [("M", value)]) for value in ("a-b", "a_b")]
-    with pytest.raises(PlanError, match="two axis values of kernel `k` would both be called `LIB_K_M_A_B` in C"):
-        describe_library(describe_interface("lib", words), "1", [])
-
-
-def test_words_of_c_become_names_with_a_line_after_them():
-    unit = unit_of("k", [("int", 3)], [Argument("default", "i32"), Argument("release", "*i8")])
-    header = next(
-        file.text for file in render_library(describe_interface("lib", [unit])) if file.path.endswith("lib.h")
-    )
-    assert "int64_t int_;" in header and "int32_t default_, void *release_" in header
-
-
-def test_every_library_function_is_in_the_header():
-    unit = unit_of("k")
-    header = next(
-        file.text for file in render_library(describe_interface("lib", [unit])) if file.path.endswith("lib.h")
-    )
-    assert all(f" lib_{name}(" in header or f"*lib_{name}(" in header for name in LIBRARY_FUNCTIONS)
 
 
 def test_header_and_python_have_the_same_numbers():

@@ -6,7 +6,6 @@ a `TRITON_*` variable that is set and does nothing is one warning.
 
 from __future__ import annotations
 
-import keyword
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ from precast.errors import SpecError
 from precast.spec.model import CompileSettings, Options
 from precast.spec.options import check_defaults, pattern_errors
 from precast.spec.problems import Problems
+from precast.spec.reserved import project_fault
 from precast.spec.selection import PassPlaces, PassSelection
 from precast.spec.toml import Document, Node, read_document
 from precast.target import Backend, Target, cpu_level
@@ -126,9 +126,11 @@ class _Reader:
             if node is None:
                 raise self._table.key_error("the project has no name", 'write `name = "kernels"` in [tool.precast]')
             name = node.text().replace("-", "_") if "name" not in self._fields else node.text()
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or keyword.iskeyword(name):
-                hint = "it becomes a C prefix and a Python package: letters, digits and underscores, no keyword"
+            hint = "it becomes a C prefix and a Python package: letters, digits and underscores, no word that is taken"
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
                 raise node.error(f"`{name}` cannot be a project's name", hint)
+            if project_fault(name):
+                raise node.error(f"`{name}` cannot be a project's name: {project_fault(name)}", hint)
             return name
         return ""
 

@@ -8,7 +8,7 @@ the index says whether it is fresh. Pure: no file is read here.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +25,8 @@ from precast.graph.inputs import (
 from precast.identity import Tools
 from precast.keyed import Keyed
 from precast.launch.formats.interface import describe_interface
-from precast.launch.formats.values import ReleaseInterface
+from precast.launch.formats.values import KernelInterface, ReleaseInterface
+from precast.launch.names import find_name_faults
 from precast.layout import (
     BUILD,
     GENERATED,
@@ -208,12 +209,23 @@ def check_launchers(plan: Plan) -> None:
     members: dict[str, list[Unit]] = {spec.name: [] for spec in plan.kernels}
     for each in plan.units:
         members[each.unit.kernel].append(each.unit)
+    described = []
     for spec in plan.kernels:
         try:
-            describe_interface(plan.project.name, members[spec.name])
+            described.append(describe_interface(plan.project.name, members[spec.name]))
         except PlanError as error:
             problems.add([PlanError(error.message, spec.where, error.hint)])
+    problems.add(_name_errors(plan, [kernel for each in described for kernel in each.kernels]))
     problems.raise_any()
+
+
+def _name_errors(plan: Plan, kernels: Sequence[KernelInterface]) -> Iterator[PlanError]:
+    """Names that generated code cannot have, at the argument or the kernel."""
+    specs = {spec.name: spec for spec in plan.kernels}
+    for fault in find_name_faults(ReleaseInterface(plan.project.name, tuple(kernels), ())):
+        spec = specs[fault.kernel]
+        places = {argument.name: argument.where for argument in spec.arguments}
+        yield PlanError(fault.message, places.get(fault.argument) or spec.where, fault.hint)
 
 
 def _plan_probe(own: str, origin: Origin, files: tuple[str, ...]) -> ProbeStep:

@@ -22,7 +22,9 @@ from precast.launch.formats import (
     interface_digest,
 )
 from precast.launch.formats.values import word_of
+from precast.launch.names import find_name_faults, kernel_identifier, word_macro
 from precast.spec.model import Constant, Spelled, format_constant
+from precast.spec.reserved import c_name
 
 C_TYPES = {
     "i1": "bool", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
@@ -31,23 +33,6 @@ C_TYPES = {
     "fp8e4nv": "uint8_t", "fp8e5": "uint8_t", "fp8e4b8": "uint8_t", "fp8e5b16": "uint8_t", "fp8e4b15": "uint8_t",
     "ptr": "void *", "const ptr": "const void *", "tensordesc": "const precast_tensor *",
 }  # fmt: skip
-
-# Words that a generated parameter or field cannot have as its name.
-_TAKEN_TEXT = """
-    alignas alignof and and_eq asm auto bitand bitor bool break case catch char class compl const constexpr const_cast
-    continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend
-    goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected
-    public register reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct
-    switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
-    volatile wchar_t while xor xor_eq release stream axes grid slots values
-"""
-_TAKEN = frozenset(_TAKEN_TEXT.split())
-LIBRARY_FUNCTIONS = (
-    "open", "open_signed", "open_with", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads",
-    "set_allocator", "set_buffer_reader",
-)  # fmt: skip
-PACKAGE_NAMES = ("release", "serve", "check_signature")  # besides the functions above that Python has too
-
 
 @dataclass(frozen=True)
 class ParameterContext:
@@ -114,10 +99,11 @@ class LibraryContext:
 
 
 def describe_library(interface: ReleaseInterface, version: str, runtime_sources: Sequence[str]) -> LibraryContext:
-    """The context of a library; `PlanError` when two names become one in C, or one is taken."""
+    """The context of a library; `PlanError` when a name cannot be: two that become one in C, or one that is taken."""
+    for fault in find_name_faults(interface):
+        raise PlanError(fault.message, hint=fault.hint)
     digest = interface_digest(interface)
     kernels = tuple(_kernel(interface, kernel, number) for number, kernel in enumerate(interface.kernels))
-    _check_names(interface, kernels)
     return LibraryContext(
         name=interface.name,
         guard=interface.name.upper(),
@@ -130,25 +116,8 @@ def describe_library(interface: ReleaseInterface, version: str, runtime_sources:
     )
 
 
-def _check_names(interface: ReleaseInterface, kernels: Sequence[KernelContext]) -> None:
-    owners = {name: "the library itself" for name in (*LIBRARY_FUNCTIONS, *PACKAGE_NAMES)}
-    for kernel in kernels:
-        for name in (kernel.identifier, f"{kernel.identifier}_grid", f"{kernel.identifier}_axes"):
-            if name in owners:
-                raise PlanError(
-                    f"kernel `{kernel.name}` would be called `{interface.name}_{name}`, as is {owners[name]}",
-                    hint="rename the kernel in its spec",
-                )
-            owners[name] = f"kernel `{kernel.name}`"
-        words = [word.name for word in kernel.words]
-        if len(set(words)) < len(words):
-            twice = next(word for word in words if words.count(word) > 1)
-            raise PlanError(f"two axis values of kernel `{kernel.name}` would both be called `{twice}` in C")
-
-
 def _kernel(interface: ReleaseInterface, kernel: KernelInterface, number: int) -> KernelContext:
-    identifier = identifier_of(kernel.name)
-    prefix = f"{interface.name}_{identifier}_".upper()
+    identifier = kernel_identifier(kernel.name)
     fields = tuple(_field(axis) for axis in kernel.axes)
     return KernelContext(
         name=kernel.name,
@@ -158,21 +127,15 @@ def _kernel(interface: ReleaseInterface, kernel: KernelInterface, number: int) -
         has_grid=kernel.has_grid,
         parameters=tuple(_parameter(slot) for slot in kernel.slots),
         fields=fields or (FieldContext("unsigned char none", "0", "this kernel has no axes"),),
-        words=tuple(word for axis in kernel.axes for word in _words(prefix, axis)),
-        stub_class="_" + "".join(part.capitalize() for part in identifier.split("_")),
+        words=tuple(word for axis in kernel.axes for word in _words(interface.name, kernel.name, axis)),
+        stub_class=f"_{identifier}_kernel",
         stub_arguments=tuple(_stub_argument(argument) for argument in kernel.arguments),
         stub_axes=tuple(_stub_axis(axis) for axis in kernel.axes),
     )
 
 
-def identifier_of(name: str) -> str:
-    """A spec's name as a C identifier, `_` after it where the word is taken."""
-    identifier = re.sub(r"\W", "_", name)
-    return f"{identifier}_" if identifier in _TAKEN else identifier
-
-
 def _parameter(slot: Slot) -> ParameterContext:
-    name, c_type = identifier_of(slot.name), C_TYPES[slot.type]
+    name, c_type = c_name(slot.name), C_TYPES[slot.type]
     declaration = f"{c_type}{name}" if c_type.endswith("*") else f"{c_type} {name}"
     return ParameterContext(name, declaration, f"{_slot_function(slot.type)}({name})")
 
@@ -187,18 +150,16 @@ def _slot_function(type_text: str) -> str:
 
 def _field(axis: AxisInterface) -> FieldContext:
     c_type = {"dtype": "precast_type", "float": "double", "word": "int"}.get(axis.kind, "int64_t")
-    name = identifier_of(axis.name)
+    name = c_name(axis.name)
     function = {"dtype": "number", "word": "number"}.get(axis.kind, axis.kind)
     payload = f"precast_axis_{function}(axes.{name})"
     values = ", ".join(format_constant(value) for value in axis.values)
     return FieldContext(f"{c_type} {name}", payload, re.sub(r"\*/", "* /", values))
 
 
-def _words(prefix: str, axis: AxisInterface) -> list[WordContext]:
-    if axis.kind != "word":
-        return []
-    names = [re.sub(r"\W", "_", f"{prefix}{axis.name}_{word_of(value)}").upper() for value in axis.values]
-    return [WordContext(name, number) for number, name in enumerate(names, 1)]
+def _words(project: str, kernel: str, axis: AxisInterface) -> list[WordContext]:
+    words = [word_of(value) for value in axis.values] if axis.kind == "word" else []
+    return [WordContext(word_macro(project, kernel, axis, word), number) for number, word in enumerate(words, 1)]
 
 
 def _stub_argument(argument: ArgumentInterface) -> StubContext:

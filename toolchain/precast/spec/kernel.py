@@ -17,6 +17,7 @@ from precast.spec.checks import check_hints, check_names, check_values, read_gri
 from precast.spec.imported import ImportedKernel
 from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
 from precast.spec.model import ArgumentSpec, KernelSpec, Source
+from precast.spec.names import kernel_fault
 from precast.spec.options import ALL_OPTIONS, check_options, read_only, read_options, read_sections
 from precast.spec.problems import Problems
 from precast.spec.questions import add_answers, find_questions
@@ -26,13 +27,6 @@ from precast.spec.sources import SourceReader
 from precast.spec.table import KernelTable
 from precast.spec.toml import Document, Node
 from precast.target import Backend, Target
-
-# A release's library is `<name>_<kernel>` beside these functions of its own.
-LIBRARY_FUNCTIONS = frozenset({
-    "open", "open_signed", "open_with", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads",
-    "set_allocator", "set_buffer_reader",
-})  # fmt: skip
-
 
 COOPERATIVE = "launch_cooperative_grid"
 
@@ -65,8 +59,8 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or "__" in name:
         hint = "it becomes a C function's: letters, digits and single underscores"
         raise node.key_error(f"`{name}` cannot be a kernel's name", hint)
-    if name in LIBRARY_FUNCTIONS:
-        raise node.key_error(f"`{name}` cannot be a kernel's name", f"every release has a function `{name}` of its own")
+    if kernel_fault(name):
+        raise node.key_error(f"`{name}` cannot be a kernel's name", kernel_fault(name))
     table = KernelTable(name, node, node.table())
     table.check_shape()
     if "source" not in table.fields:

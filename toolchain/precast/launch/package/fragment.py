@@ -14,11 +14,9 @@ from typing import Any
 
 from precast.launch.package.calls import DTYPES, Call, place_of
 from precast.launch.package.variants import CPU_IGNORES, Unit
+from precast.spec.names import kernel_fault
 from precast.spec.spelling import Spelled, items_of
 
-# Names that every release has functions of its own for.
-_RESERVED = frozenset({"open", "open_signed", "close", "error", "preload", "unload", "query", "selfcheck",
-                       "set_threads", "set_allocator", "set_buffer_reader"})  # fmt: skip
 _SCALAR = re.compile(r"(i|u|fp|bf)\d")
 _GRID_NAME = re.compile(r"[A-Za-z_]\w*")
 
@@ -55,7 +53,7 @@ def kernel_name(function: str, taken: Collection[str]) -> str:
     name = re.sub("_+", "_", function).strip("_") or "kernel"
     name = name if name[0].isascii() and name[0].isalpha() else f"kernel_{name}"
     numbered = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
-    return next(each for each in numbered if each not in taken and each not in _RESERVED)
+    return next(each for each in numbered if each not in taken and not kernel_fault(each))
 
 
 def _table(header: str, entries: dict[str, str]) -> list[str]:
