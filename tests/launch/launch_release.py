@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from precast.artifact import DeviceBuffer, Facts, Parameter, TensorDescriptor
+from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES, soname_flag
 from precast.launch.formats import (
     LAUNCH_ABI,
     Condition,
@@ -31,14 +32,7 @@ from precast.launch.formats import (
     write_index,
     write_pack,
 )
-from precast.launch.sources import (
-    COMPILE_FLAGS,
-    LINK_FLAGS,
-    LINK_LIBRARIES,
-    find_extension,
-    library_sources,
-    render_library,
-)
+from precast.launch.sources import find_extension, library_sources, render_library
 from precast.release.manifest import MANIFEST, Manifest, ManifestFile, ManifestUnit
 from precast.spec.model import Argument, Hint, Source, Unit, Variant
 from precast.target import Target
@@ -262,8 +256,9 @@ def write_manifest(folder: Path, index: ReleaseIndex) -> None:
 def compile_library(folder: Path, name: str, sources: Sequence[str], flags: Sequence[str] = ()) -> Path:
     output = folder / f"lib/lib{name}.so"
     libraries = [f"-l{library}" for library in LINK_LIBRARIES]
-    run(["cc", *COMPILE_FLAGS, *WARNINGS, *flags, *([] if flags else LINK_FLAGS[1:]), "-shared", "-Iinclude", "-Isrc",
-         *sources, "-o", str(output), *libraries], folder)  # fmt: skip
+    link = ("-shared", soname_flag(output.name)) if flags else (*LINK_FLAGS, soname_flag(output.name))
+    run(["cc", *COMPILE_FLAGS, *WARNINGS, *flags, *link, "-Iinclude", "-Isrc", *sources, "-o", str(output), *libraries],
+        folder)  # fmt: skip
     return output
 
 

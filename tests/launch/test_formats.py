@@ -17,7 +17,6 @@ from launch_release import all_units, run
 
 from precast.errors import PlanError, ReleaseError, SpecError
 from precast.grid import compile_grid, evaluate, parse_grid
-from precast.launch.context import describe_library
 from precast.launch.formats import (
     LAUNCH_ABI,
     SCHEMA,
@@ -30,7 +29,7 @@ from precast.launch.formats import (
 from precast.launch.formats.index import write_index
 from precast.launch.formats.interface import leaves_of
 from precast.launch.formats.values import ReleaseIndex
-from precast.launch.sources import RUNTIME, render_library
+from precast.launch.sources import RUNTIME
 from precast.spec.model import Argument, Source, Unit, Variant
 from precast.target import Target
 

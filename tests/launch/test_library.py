@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -41,6 +42,30 @@ def test_cmake_project_finds_the_release(release: Path, tmp_path: Path):
     run(["cmake", "--build", str(tmp_path)])
     assert run([str(tmp_path / "example_c")]) == "252\n"
     assert run([str(tmp_path / "example_cxx")]) == "252\n"
+
+
+def needed_by(program: Path) -> list[str]:
+    listing = run(["readelf", "-d", str(program)])
+    return re.findall(r"\(NEEDED\) .*\[(.*)\]", listing)
+
+
+def test_a_program_outlives_the_move_of_its_release(release: Path, tmp_path: Path):
+    """Linked by soname, with CMake's target and with pkg-config's flags; configured anew where the release is then."""
+    place = Path(shutil.copytree(release, tmp_path / "first", symlinks=True))
+    run(["cmake", "-S", str(PROJECT), "-B", str(tmp_path / "build"), f"-DCMAKE_PREFIX_PATH={place}"])
+    run(["cmake", "--build", str(tmp_path / "build")])
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(place / "lib/pkgconfig")}
+    flags = run(["pkg-config", "--cflags", "--libs", "small"], env=environment).split()
+    run(["cc", "-std=c99", str(PROJECT / "main.c"), "-o", str(tmp_path / "by_flags"), *flags])
+    programs = [tmp_path / "build/example_c", tmp_path / "build/example_cxx", tmp_path / "by_flags"]
+    assert all("libsmall.so" in needed_by(program) for program in programs)
+    assert not any("/" in name for program in programs for name in needed_by(program))
+    moved = place.rename(tmp_path / "second")
+    for program in programs:
+        assert run([str(program)], env={**os.environ, "LD_LIBRARY_PATH": str(moved / "lib")}) == "252\n"
+    run(["cmake", "-S", str(PROJECT), "-B", str(tmp_path / "again"), f"-DCMAKE_PREFIX_PATH={moved}"])
+    run(["cmake", "--build", str(tmp_path / "again")])
+    assert run([str(tmp_path / "again/example_c")]) == "252\n"
 
 
 def test_pkg_config_finds_the_release(release: Path, tmp_path: Path):

@@ -160,7 +160,7 @@ hint: leave it out for `kernels/*.toml`""",
 pyproject.toml:2:8: error: `my kernels` cannot be a project's name
     name = "my kernels"
            ^~~~~~~~~~~~
-hint: it becomes a C prefix and a Python package: letters, digits and underscores, no keyword""",
+hint: it becomes a C prefix and a Python package: letters, digits and underscores, no word that is taken""",
         ),
         (
             SETTINGS + "[tool.precast.defaults]\nnum_warp = 8\nnum_ctas = 2\n",

@@ -24,6 +24,7 @@ from precast.graph.inputs import (
 )
 from precast.identity import Tools
 from precast.keyed import Keyed
+from precast.launch.flags import soname_flag
 from precast.launch.formats.interface import describe_interface
 from precast.launch.formats.values import KernelInterface, ReleaseInterface
 from precast.launch.names import find_name_faults
@@ -281,5 +282,6 @@ def _plan_cpu_library(
 
 def _plan_library(toolchain: Toolchain, interface: ReleaseInterface, inputs: tuple[str, ...]) -> LibraryStep:
     file = f"lib{interface.name}.so"
-    given = LibraryInputs(f"lib/{file}", toolchain.compile, toolchain.link, toolchain.libraries)
+    link = (*toolchain.link, soname_flag(file))
+    given = LibraryInputs(f"lib/{file}", toolchain.compile, link, toolchain.libraries)
     return LibraryStep("library", given, inputs, (f"{LIBRARIES}/{file}",))

@@ -191,7 +191,11 @@ def _declare_library(env: Any, session: Session) -> None:
         "CPPPATH": [f"#{LAUNCHERS}/include", f"#{LAUNCHERS}/src"],
         "SHOBJSUFFIX": ".o",
     }
-    objects = [env.SharedObject(f"#{OBJECTS}/{Path(path).stem}", f"#{LAUNCHERS}/{path}", **flags) for path in sources]
+    # A project may well be called as one of the runtime's files.
+    objects = [
+        env.SharedObject(f"#{OBJECTS}/{Path(path).relative_to('src').with_suffix('')}", f"#{LAUNCHERS}/{path}", **flags)
+        for path in sources
+    ]
     library = env.SharedLibrary(
         f"#{steps.library.outputs[0]}",
         objects,

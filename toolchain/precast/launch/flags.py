@@ -11,3 +11,8 @@ COMPILE_FLAGS = (
 )  # fmt: skip
 LINK_FLAGS = ("-shared", "-Wl,--no-undefined", "-Wl,--as-needed", "-Wl,--build-id=none", "-Wl,-s")
 LINK_LIBRARIES = ("pthread", "dl")
+
+
+def soname_flag(file: str) -> str:
+    """Gives a library its file's name: programs find it by that, wherever it lay when they were linked."""
+    return f"-Wl,-soname,{file}"
