@@ -35,7 +35,7 @@ def test_a_kernel_without_a_grid():
     for path in ("include/lib.h", "src/lib.c"):
         assert "precast_status lib_free_grid(lib *release" in files[path]
         assert "precast_status lib_free(lib *release" not in files[path]
-    assert "class _Free(Protocol):" in files["python/lib/__init__.pyi"]
+    assert "class _free_kernel(Protocol):" in files["python/lib/__init__.pyi"]
 
 
 @pytest.mark.parametrize("path", FILES)
