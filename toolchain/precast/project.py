@@ -312,7 +312,7 @@ def _pass_places(fields: Mapping[str, Node]) -> PassPlaces:
 def read_native_level() -> str | None:
     """This machine's feature level, from the kernel's list of its flags; None when it is below every level."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
     flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")

@@ -65,7 +65,7 @@ def read_subject(arguments: argparse.Namespace) -> Subject:
         if not arguments.target:
             raise SpecError("an IR file needs `--target`", hint="such as `--target cuda:90`")
         target = Target.parse(arguments.target)
-        text = sys.stdin.read() if name == "-" else Path(name).read_text()
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         stage = arguments.stage or stage_of_file("input.ttir" if name == "-" else name, target)
         return Subject(text, "input.ttir" if name == "-" else Path(name).name, stage, target)
     return read_unit(arguments)

@@ -12,10 +12,10 @@ OUTPUT = "standard output"
 
 
 class Output(io.TextIOWrapper):
-    """Standard output, whose errors name it as those of files name theirs."""
+    """Standard output, whose errors name it as those of files name theirs; what its encoding lacks is escaped."""
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
-        super().__init__(stream.buffer, stream.encoding, stream.errors, line_buffering=stream.line_buffering)
+        super().__init__(stream.buffer, stream.encoding, "backslashreplace", line_buffering=stream.line_buffering)
         self._stream = stream  # which would close what both write to
 
     def write(self, text: str) -> int:

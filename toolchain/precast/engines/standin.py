@@ -32,7 +32,7 @@ class StandinEngine:
     def read_source(self, job: Job) -> SourceText:
         """The kernel's file without comments, and the unit's text."""
         path = Path(job.project, job.unit.source.file)
-        text = _COMMENT.sub("", path.read_text())
+        text = _COMMENT.sub("", path.read_text(encoding="utf-8"))
         return SourceText(StageOutput(f"{text}\n{job.unit}\n{job.unit.options}\n".encode()), (job.unit.source.file,))
 
     def run_stage(self, inputs: StageInputs, data: bytes, project: Path, announce: Announce) -> StageOutput:
@@ -68,7 +68,8 @@ def obey(verb: str, subject: str, project: Path) -> None:
     if verb == "sleep":
         time.sleep(float(subject))
     elif verb == "run":
-        exec(compile(Path(project, "kernels", subject).read_text(), subject, "exec"), {"__name__": subject})
+        text = Path(project, "kernels", subject).read_text(encoding="utf-8")
+        exec(compile(text, subject, "exec"), {"__name__": subject})
     elif verb == "fail":
         raise StageFailure(f"the stand-in refuses {subject}")
     elif verb == "crash":

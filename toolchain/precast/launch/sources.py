@@ -53,8 +53,8 @@ def render_library(interface: ReleaseInterface, version: str = "0.0.0") -> tuple
         f"python/{name}/__init__.pyi": "package.pyi.j2",
     }
     files = [SourceFile(path, _render(template, context)) for path, template in rendered.items()]
-    files += [SourceFile(f"src/runtime/{path.name}", path.read_text()) for path in _runtime_files()]
-    files.append(SourceFile("include/precast.h", (RUNTIME / "precast.h").read_text()))
+    files += [SourceFile(f"src/runtime/{path.name}", path.read_text(encoding="utf-8")) for path in _runtime_files()]
+    files.append(SourceFile("include/precast.h", (RUNTIME / "precast.h").read_text(encoding="utf-8")))
     files.append(SourceFile(f"python/{name}/py.typed", ""))
     files += [SourceFile(f"python/{name}/{place}.py", _render_module(name, place)) for place in PACKAGE_MODULES]
     return tuple(sorted(files, key=lambda file: file.path))
@@ -62,7 +62,7 @@ def render_library(interface: ReleaseInterface, version: str = "0.0.0") -> tuple
 
 def _render_module(package: str, place: str) -> str:
     """A module of ours with its imports of the others by the names that these have in the package."""
-    text = Path(str(PACKAGE_MODULES[place].__file__)).read_text()
+    text = Path(str(PACKAGE_MODULES[place].__file__)).read_text(encoding="utf-8")
     for other, module in PACKAGE_MODULES.items():
         text = text.replace(f"from {module.__name__} import", f"from {package}.{other} import")
     return text

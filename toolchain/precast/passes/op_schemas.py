@@ -41,7 +41,7 @@ def read_op_schemas() -> Mapping[str, OpSchema]:
     folder = Path(spec.origin).parent / "include" / "triton" if spec and spec.origin else None
     if folder is None or not (folder / HEADERS[0]).is_file():
         raise ToolError("Triton's headers are not installed", hint="`pip install precast[gpu]`")
-    found = [schema for header in HEADERS for schema in parse_header((folder / header).read_text())]
+    found = [schema for header in HEADERS for schema in parse_header((folder / header).read_text(encoding="utf-8"))]
     return {schema.name: schema for schema in found}
 
 

@@ -178,7 +178,7 @@ def main() -> None:
     else:
         text = to_json(sealed(probe_module(arguments.origin, project, arguments.owner)), indent=1)
     partial = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
-    partial.write_text(text + "\n")
+    partial.write_text(text + "\n", encoding="utf-8")
     partial.replace(arguments.out)
 
 

@@ -284,7 +284,7 @@ def refused_options(origin: str, owner: str, uses: Sequence[PassUse], project: P
     asked = [{"name": use.name, "options": dict(use.options)} for use in uses]
     with tempfile.TemporaryDirectory(prefix="precast-options-") as folder:
         question, answer = Path(folder) / "asked.json", Path(folder) / "answer.json"
-        question.write_text(json.dumps(asked))
+        question.write_text(json.dumps(asked), encoding="utf-8")
         words = [*_probe_words(origin, project, answer), "--options", str(question)]
         done = run_child(PROBE, words, PROBE_TIME_LIMIT_S)
         if not answer.is_file():

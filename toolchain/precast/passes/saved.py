@@ -38,7 +38,7 @@ def _step_text(step: Step) -> str:
 def read_pipeline(path: Path, stage: str) -> Pipeline:
     """The runs of `stage` in a saved file. `PassError` with the file when it cannot be read."""
     try:
-        return parse_pipeline(path.read_text(), stage, str(path))
+        return parse_pipeline(path.read_text(encoding="utf-8"), stage, str(path))
     except OSError as error:
         raise PassError(f"cannot read the saved pipeline `{path.name}`: {error.strerror}") from None
 

@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -107,11 +108,27 @@ def _write_draft(home: Path, contents: Mapping[str, Content], manifest: Manifest
         for name, content in sorted(contents.items()):
             _place(draft / name, content, known)
         write_file(draft / MANIFEST, manifest.data)
+        _settle_modes(draft)
         sync_tree(draft)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
     return draft
+
+
+def _settle_modes(draft: Path) -> None:
+    """Folders and libraries are 0755, other files 0644, whatever the umask; a file that is elsewhere too is copied."""
+    for path in (draft, *draft.rglob("*")):
+        mode = 0o755 if path.is_dir() or path.suffix == ".so" else 0o644
+        with telling_disk_faults(path):
+            state = path.stat()
+            if stat.S_IMODE(state.st_mode) == mode:
+                continue
+            if not path.is_dir() and state.st_nlink > 1:
+                data = path.read_bytes()
+                path.unlink()
+                path.write_bytes(data)
+            path.chmod(mode)
 
 
 def _place(path: Path, content: Content, known: Mapping[str, Path]) -> None:

@@ -130,5 +130,5 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
 
 def manifest_schema() -> dict[str, object]:
     """The published JSON schema of `manifest.json`."""
-    schema: dict[str, object] = json.loads((Path(__file__).parent / "manifest.schema.json").read_text())
+    schema: dict[str, object] = json.loads((Path(__file__).parent / "manifest.schema.json").read_text(encoding="utf-8"))
     return schema

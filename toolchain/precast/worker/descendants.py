@@ -15,7 +15,7 @@ def children_of(process: int) -> list[int]:
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{process}/task"):
             with contextlib.suppress(OSError):
-                found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
+                found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text(encoding="utf-8").split())
     return found
 
 

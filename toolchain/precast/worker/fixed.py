@@ -55,7 +55,7 @@ def run_fixed(inputs: StageInputs, data: bytes, project: Path, engine: str) -> t
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "source").write_bytes(data)
-        (folder / "question.json").write_text(to_json(_Question(engine, inputs, str(project))))
+        (folder / "question.json").write_text(to_json(_Question(engine, inputs, str(project))), encoding="utf-8")
         command = [sys.executable, "-m", "precast.worker.fixed", str(os.getpid())]
         with capture_errors() as errors:
             finished = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, check=False)
@@ -110,7 +110,7 @@ def answer_request() -> None:
     else:
         Path("output").write_bytes(output.data)
         answer = _Answer(fixed, output.carry, output.passes, output.findings, output.buffers)
-    Path("answer.json").write_text(to_json(answer))
+    Path("answer.json").write_text(to_json(answer), encoding="utf-8")
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ def be_first_to_go() -> None:
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("500")
+        Path("/proc/self/oom_score_adj").write_text("500", encoding="utf-8")
 
 
 def go_below_a_keeper(parent: int, descriptors: tuple[int, ...]) -> None:

@@ -87,7 +87,7 @@ def print_upstream(module: Any) -> str:
 
 def parse_triton(text: str, context: Any) -> Any:
     """A libtriton module of `text` in `context`, verified; `RuntimeError` when libtriton refuses it."""
-    with tempfile.NamedTemporaryFile("w", suffix=".mlir", prefix="pass-output-") as file:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".mlir", prefix="pass-output-") as file:
         file.write(text)
         file.flush()
         module = libtriton.ir.parse_mlir_module(file.name, context)

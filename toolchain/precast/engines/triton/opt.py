@@ -83,7 +83,7 @@ class TritonWorkbench:
         self._backend = v3_9.make_backend(v3_9.compiler_target(self.subject.target))
         context = v3_9.make_context(self._backend)
         with _private_folder() as folder:
-            (folder / self.subject.name).write_text(self.subject.text)
+            (folder / self.subject.name).write_text(self.subject.text, encoding="utf-8")
             try:
                 self.module = libtriton.ir.parse_mlir_module(self.subject.name, context)
             except RuntimeError:

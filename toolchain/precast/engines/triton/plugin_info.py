@@ -142,7 +142,7 @@ def explain_load_error(path: Path, message: str) -> str:
 
 def loaded_libraries() -> set[str]:
     """The shared libraries that lie in this process's memory, by path."""
-    lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
+    lines = Path("/proc/self/maps").read_text(errors="surrogateescape", encoding="utf-8").splitlines()
     paths = {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
     return {path for path in paths if path.startswith("/") and ".so" in os.path.basename(path)}
 
@@ -173,7 +173,7 @@ def main() -> int:
     except PluginError as error:
         answer = {"message": error.message}
     partial = out.with_name(f".{out.name}")
-    partial.write_text(json.dumps(answer))
+    partial.write_text(json.dumps(answer), encoding="utf-8")
     partial.replace(out)
     return int("message" in answer)
 

@@ -160,7 +160,7 @@ def parse_module(text: str, stage: str, context: Any) -> Any:
     relative, the same on every machine. The working directory of a worker is private to it.
     """
     path = Path(f"input.{stage}")
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     try:
         module = ir.parse_mlir_module(str(path), context)
         module.context = context
