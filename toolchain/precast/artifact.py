@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from precast.reads import Read
+
 
 @dataclass(frozen=True)
 class TensorDescriptor:
@@ -125,5 +127,6 @@ class UnitResult:
     passes: tuple[PassRun, ...] = ()
     findings: tuple[Finding, ...] = ()
     files_used: tuple[str, ...] = ()  # project-relative, what the front end really read
+    reads: tuple[Read, ...] = ()  # what else was read, that no key holds; not written beside the image
     warnings: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)

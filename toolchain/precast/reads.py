@@ -36,6 +36,17 @@ class Read:
     name: str  # a path, relative to the project where it is inside; a variable's name
     digest: str  # sha256 hex; empty for what is not there
 
+    @property
+    def place(self) -> str:
+        """What was read, without what was found; `parse_read` is its inverse."""
+        return f"{self.kind.value}:{self.name}"
+
+
+def parse_read(place: str, digest: str = ABSENT) -> Read:
+    """The read of a `place`, with what was found there."""
+    kind, _, name = place.partition(":")
+    return Read(ReadKind(kind), name, digest)
+
 
 def digest_file(path: Path) -> str:
     """The digest of a file's content, or `ABSENT`."""

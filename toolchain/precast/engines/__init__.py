@@ -39,6 +39,7 @@ class StageOutput:
     passes: tuple[PassRun, ...] = ()
     findings: tuple[Finding, ...] = ()
     buffers: tuple[DeviceBuffer, ...] = ()
+    reads: tuple[Read, ...] = ()  # what outside code read that it did not declare
 
     @property
     def text(self) -> str:

@@ -48,9 +48,8 @@ class CpuUnitEngine:
         if inputs.facts is None:
             return StageOutput(lower(text).encode())
         outcome = run_cpu_stage(inputs.stage, text, lower, passes, inputs.facts, project, announce)
-        return StageOutput(
-            outcome.made.encode(), passes=outcome.passes, findings=outcome.findings, buffers=outcome.buffers
-        )
+        made = outcome.made.encode()
+        return StageOutput(made, "{}", outcome.passes, outcome.findings, outcome.buffers, outcome.reads)
 
     def prepare(self, inputs: StageInputs, project: Path) -> None:
         """No stage of a CPU unit depends on where memory lies."""

@@ -3,6 +3,7 @@
 In: a job, as for any engine. Out: texts made of digests, so that equal inputs give equal bytes and a change of the
 kernel's file changes all of them. A project asks for it with `PRECAST_ENGINE = "stand-in"` in `[tool.precast.triton]`.
 Comment lines of the kernel's file steer it: `# stand-in: sleep 0.2`, `# stand-in: fail ttgir`,
+`# stand-in: data tables/a.json`,
 `# stand-in: crash llir`, `# stand-in: hang llir`, `# stand-in: grow llir`; `# stand-in: run mischief.py` executes that
 file of the kernels' folder in each stage. Other comment lines change nothing.
 """
@@ -20,9 +21,12 @@ from precast.engines import Announce, Engine, SourceText, StageFailure, StageInp
 from precast.engines.parameters import list_parameters
 from precast.errors import Place
 from precast.job import Job
+from precast.reads import ABSENT, Read, ReadKind
+from precast.spec.closure import INSTALLED
+from precast.store import digest_bytes
 from precast.target import Backend
 
-_ORDER = re.compile(r"^# stand-in: (\w+) ([\w.]+)$", re.MULTILINE)
+_ORDER = re.compile(r"^# stand-in: (\w+) ([\w./]+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^#(?! stand-in:).*\n", re.MULTILINE)
 
 
@@ -30,10 +34,19 @@ class StandinEngine:
     """Makes bytes out of digests and does what the kernel's file orders."""
 
     def read_source(self, job: Job) -> SourceText:
-        """The kernel's file without comments, and the unit's text."""
-        path = Path(job.project, job.unit.source.file)
-        text = _COMMENT.sub("", path.read_text(encoding="utf-8"))
-        return SourceText(StageOutput(f"{text}\n{job.unit}\n{job.unit.options}\n".encode()), (job.unit.source.file,))
+        """The kernel's files and the data that they order, without comments, and the unit's text."""
+        project = Path(job.project)
+        names = [name for name, _ in job.sources if not name.startswith(INSTALLED)]
+        sources = [(project / name).read_bytes() for name in names]
+        reads = [Read(ReadKind.SOURCE, name, digest_bytes(data)) for name, data in zip(names, sources, strict=True)]
+        own = (project / job.unit.source.file).read_bytes().decode()
+        for name in (subject for verb, subject in _ORDER.findall(own) if verb == "data"):
+            data = (project / name).read_bytes() if (project / name).exists() else b""
+            reads.append(Read(ReadKind.DATA, name, digest_bytes(data) if data else ABSENT))
+            sources.append(data)
+        text = "".join(_COMMENT.sub("", data.decode()) for data in sources)
+        made = f"{text}\n{job.unit}\n{job.unit.options}\n".encode()
+        return SourceText(StageOutput(made), (job.unit.source.file,), reads=tuple(sorted(reads)))
 
     def run_stage(self, inputs: StageInputs, data: bytes, project: Path, announce: Announce) -> StageOutput:
         """One line for the stage, which every input changes; orders of the kernel's file are passed on and obeyed."""
@@ -70,6 +83,8 @@ def obey(verb: str, subject: str, project: Path) -> None:
     elif verb == "run":
         text = Path(project, "kernels", subject).read_text(encoding="utf-8")
         exec(compile(text, subject, "exec"), {"__name__": subject})
+    elif verb == "data":
+        pass  # was read with the source
     elif verb == "fail":
         raise StageFailure(f"the stand-in refuses {subject}")
     elif verb == "crash":

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from precast.digest import FileState, look_at
 from precast.errors import ToolError
+from precast.reads import ABSENT, Read, ReadKind, digest_now, parse_read
 from precast.store import reason_of
 
 _VERSION = 2
@@ -33,6 +34,7 @@ CREATE TABLE IF NOT EXISTS steps(
 """
 _PUT_FILE = "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)"
 _PUT_STEP = "REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?)"
+_READ = "read:"
 # What SQLite says when the machine refuses; all else that it says is about what the file holds.
 _REFUSALS = ("full", "readonly", "unable to open", "disk I/O", "locked", "out of memory")
 
@@ -41,7 +43,10 @@ Row = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class StepRecord:
-    """One finished step: its key, and the digests of files it read beyond its key and of files it made, by path."""
+    """One finished step: its key, and by path the digests of files that it read beyond its key and that it made.
+
+    What a user's code read stands among the inputs by `Read.place`, after `read:`.
+    """
 
     name: str
     key: str
@@ -87,6 +92,12 @@ class Index:
         """What is recorded of a step."""
         return self._steps.get(name)
 
+    def reads(self, name: str) -> tuple[str, ...]:
+        """What a user's code read for a step, by `Read.place`."""
+        record = self._steps.get(name)
+        inputs = record.inputs if record else ()
+        return tuple(each.removeprefix(_READ) for each in inputs if each.startswith(_READ))
+
     @property
     def steps(self) -> tuple[str, ...]:
         return tuple(self._steps)
@@ -96,9 +107,18 @@ class Index:
         record = self._steps.get(name)
         if record is None or record.key != key:
             return False
-        return all(
-            self.digest(path) == digest for files in (record.inputs, record.outputs) for path, digest in files.items()
+        return all(self._digest_input(path) == digest for path, digest in record.inputs.items()) and all(
+            self.digest(path) == digest for path, digest in record.outputs.items()
         )
+
+    def _digest_input(self, path: str) -> str | None:
+        """The digest of an input now; of what was read, those files are remembered that are no links."""
+        if not path.startswith(_READ):
+            return self.digest(path)
+        read = parse_read(path.removeprefix(_READ))
+        if read.kind in (ReadKind.SOURCE, ReadKind.DATA) and not os.path.islink(self._root / read.name):
+            return self.digest(read.name) or ABSENT
+        return digest_now(read, self._root, os.environ)
 
     def digest(self, path: str) -> str | None:
         """The digest of a file as it is now; None when it is not there. Links are read anew each time."""
@@ -125,11 +145,18 @@ class Index:
             self._unwritten[path] = state
 
     def record(
-        self, name: str, key: str, inputs: Mapping[str, str], outputs: Iterable[str], note: str = ""
+        self,
+        name: str,
+        key: str,
+        inputs: Mapping[str, str],
+        outputs: Iterable[str],
+        note: str = "",
+        reads: Iterable[Read] = (),
     ) -> StepRecord:
-        """Keeps a finished step and commits. `inputs` are digests taken before it ran (`digests`): what moved
-        meanwhile shows at the next build. `ToolError` when an output is not there."""
-        record = StepRecord(name, key, dict(inputs), self.digests(outputs), note)
+        """Keeps a finished step and commits. `inputs` are digests taken before it ran (`digests`), `reads` what a
+        user's code read: what moved meanwhile shows at the next build. `ToolError` when an output is not there."""
+        read = {f"{_READ}{each.place}": each.digest for each in reads}
+        record = StepRecord(name, key, {**inputs, **read}, self.digests(outputs), note)
         with self._lock:
             self._steps[name] = record
             self._write(lambda connection: connection.execute(_PUT_STEP, _step_row(record)))

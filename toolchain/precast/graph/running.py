@@ -6,11 +6,13 @@ had when it began. What moved while it was used reaches no record: the step fail
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from precast.artifact import UnitResult
+from precast.engines.triton.environment import INHERITED
 from precast.errors import PrecastError, ToolError
 from precast.graph import making
 from precast.graph.collect import collect_leftovers
@@ -18,8 +20,11 @@ from precast.graph.session import Session
 from precast.graph.steps import FailedStep, ImagesStep, LaunchersStep, ProbeStep, ReleaseStep, Step, UnitStep
 from precast.plan import make_job
 from precast.plan.key import write_key
+from precast.reads import Read, ReadKind
 from precast.spec.closure import INSTALLED
 from precast.worker.walk import LUCK_WARNING
+
+FILES = (ReadKind.SOURCE, ReadKind.DATA)
 
 
 def run_step(session: Session, step: Step) -> None:
@@ -75,17 +80,23 @@ def _run_unit(session: Session, step: UnitStep) -> None:
         session.index.forget([step.name])
         raise
     write_key(folder, step.planned.ingredients)
-    missed = sorted(set(result.files_used) - set(step.planned.inputs))
-    if missed:
-        session.warn(f"{step.name} also uses {', '.join(missed)}, which its imports do not show; noted for next time")
+    reads = [each for each in result.reads if each.kind is not ReadKind.ENVIRONMENT or each.name in INHERITED]
+    _tell_new(session, step, reads)
     for warning in result.warnings:
         if warning != LUCK_WARNING:  # said once, of the release
             session.warn(f"{step.name}: {warning}")
     outputs = [path.relative_to(session.folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
-    session.index.record(
-        step.name, session.key_of(step), session.index.digests(missed), outputs, _seconds_to_note(session, step, result)
-    )
+    seconds = _seconds_to_note(session, step, result)
+    session.index.record(step.name, session.key_of(step), {}, outputs, seconds, reads)
     session.count(step, "reused" if result.stages and result.stages[-1].reused else "built")
+
+
+def _tell_new(session: Session, step: UnitStep, reads: Sequence[Read]) -> None:
+    """Says once which files of the project count from now on, though nobody declared them and no import shows them."""
+    inside = sorted({each.name for each in reads if not os.path.isabs(each.name) and each.kind in FILES})
+    new = [name for name in inside if session.is_news(name)]
+    if new:
+        session.warn(f"{step.name} also uses {', '.join(new)}, which its imports do not show; noted for next time")
 
 
 def _refuse_moved(session: Session, step: UnitStep) -> None:

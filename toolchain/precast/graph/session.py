@@ -87,6 +87,7 @@ class Session:
         self._lock = threading.RLock()
         self._outcomes: dict[str, str] = {}  # unit text -> built, reused, failed
         self._started: dict[str, float] = {}  # steps that run, by name
+        self._told: set[str] = set()  # files that were read undeclared, once this is asked
 
     @cached_property
     def plan(self) -> Plan:
@@ -222,6 +223,16 @@ class Session:
         with self._lock:
             self._started[name] = time.monotonic()
             self._reporter.started(name)
+
+    def is_news(self, name: str) -> bool:
+        """Whether a file that somebody read undeclared was not told of before, in this build or an earlier one."""
+        with self._lock:
+            if not self._told:
+                places = (place for name in self.index.steps for place in self.index.reads(name))
+                self._told.update(place.partition(":")[2] for place in places)
+            news = name not in self._told
+            self._told.add(name)
+            return news
 
     def count(self, step: UnitStep, outcome: str) -> None:
         """Notes whether a unit was `built` or `reused`."""

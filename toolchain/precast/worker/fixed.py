@@ -23,6 +23,7 @@ from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.codec import from_json, to_json
 from precast.engines import StageFailure, StageInputs, StageOutput
 from precast.engines.triton.capture import capture_errors, first_error
+from precast.reads import Read
 from precast.worker.failures import Failure, describe_failure, raise_failure
 from precast.worker.lifeline import die_with_parent
 
@@ -39,6 +40,7 @@ class _Answer:
     passes: tuple[PassRun, ...] = ()
     findings: tuple[Finding, ...] = ()
     buffers: tuple[DeviceBuffer, ...] = ()
+    reads: tuple[Read, ...] = ()
     failure: Failure | None = None
 
 
@@ -65,7 +67,8 @@ def run_fixed(inputs: StageInputs, data: bytes, project: Path, engine: str) -> t
         if answer.failure is not None:
             raise_failure(answer.failure)
         data = (folder / "output").read_bytes()
-        return StageOutput(data, answer.carry, answer.passes, answer.findings, answer.buffers), answer.fixed
+        outside = (answer.passes, answer.findings, answer.buffers, answer.reads)
+        return StageOutput(data, answer.carry, *outside), answer.fixed
 
 
 def _ending(code: int, words: str) -> str:
@@ -109,7 +112,7 @@ def answer_request() -> None:
         answer = _Answer(fixed, failure=describe_failure(error))
     else:
         Path("output").write_bytes(output.data)
-        answer = _Answer(fixed, output.carry, output.passes, output.findings, output.buffers)
+        answer = _Answer(fixed, output.carry, output.passes, output.findings, output.buffers, output.reads)
     Path("answer.json").write_text(to_json(answer), encoding="utf-8")
 
 

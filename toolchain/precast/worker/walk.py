@@ -22,9 +22,11 @@ from precast.artifact import DeviceBuffer, Facts, Finding, PassRun, StageFile, U
 from precast.codec import from_json, to_json
 from precast.engines import Announce, Engine, StageFailure, StageInputs, StageOutput, UnitFacts
 from precast.engines.registry import engine_name
+from precast.errors import ToolError
 from precast.identity import select_tools
 from precast.job import Job
 from precast.passes.selection import PassUse
+from precast.reads import Read, ReadKind, digest_now
 from precast.spec.model import Unit
 from precast.store import Store, digest_bytes, link_file, telling_disk_faults, write_file
 from precast.target import shared_memory_limit
@@ -35,7 +37,7 @@ LUCK_WARNING = "this machine refuses to switch off address randomisation: the im
 
 
 # Raised whenever what the store keeps of a stage changes: a record of another format is not found.
-RECORD_FORMAT = 1
+RECORD_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class StageRecord:
     passes: tuple[PassRun, ...]
     findings: tuple[Finding, ...]
     buffers: tuple[DeviceBuffer, ...]
+    reads: tuple[Read, ...]
     reproducible: bool = True
     format: int = RECORD_FORMAT
 
@@ -64,6 +67,7 @@ def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitR
     started = time.monotonic()
     announce(Step())
     source = engine.read_source(job)
+    refuse_moved(job, source.reads)
     walk = _Walk(job, engine, Store(job.store), announce)
     done = walk.run(source.output)
     reproducible = all(each.reproducible for each in done)
@@ -77,11 +81,28 @@ def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitR
         passes=tuple(run for each in done for run in each.output.passes),
         findings=tuple(finding for each in done for finding in each.output.findings),
         files_used=source.files_used,
+        reads=find_undeclared(job, (*source.reads, *(read for each in done for read in each.output.reads))),
         warnings=source.warnings + (() if reproducible else (LUCK_WARNING,)),
         seconds=round(time.monotonic() - started, 4),
     )
     publish(job, result, walk.store)
     return result
+
+
+def refuse_moved(job: Job, reads: Sequence[Read]) -> None:
+    """`ToolError` when a source that ran is not the one that the plan saw: what was made has no key that is right."""
+    seen = dict(job.sources)
+    moved = [
+        read.name for read in reads if read.kind is ReadKind.SOURCE and seen.get(read.name, read.digest) != read.digest
+    ]
+    if moved:
+        raise ToolError(f"{', '.join(moved)} changed while {job.unit} was built", hint="build again")
+
+
+def find_undeclared(job: Job, reads: Sequence[Read]) -> tuple[Read, ...]:
+    """What was read beyond the sources that the plan knows, sorted."""
+    known = {name for name, _ in job.sources}
+    return tuple(sorted({read for read in reads if read.kind is not ReadKind.SOURCE or read.name not in known}))
 
 
 def plan_stage(job: Job, stage: str, carry: str, input_digest: str) -> StageInputs:
@@ -152,11 +173,15 @@ class _Walk:
         for stage in group:
             inputs = self._inputs(stage, found[-1].output if found else source)
             kept = recall(self.store, inputs.key)
-            if kept is None:
+            if kept is None or not self._reads_alike(kept[1].reads):
                 return []
             record, output = kept
             found.append(_Done(inputs, StageFile(stage, record.digest, inputs.key, True), output, record.reproducible))
         return found
+
+    def _reads_alike(self, reads: Sequence[Read]) -> bool:
+        """Whether outside code that did not declare what it read, and so is not in the key, would read the same now."""
+        return all(digest_now(read, Path(self.job.project), os.environ) == read.digest for read in reads)
 
     def _make_all(self, group: Sequence[str], source: StageOutput, before: Sequence[_Done]) -> list[_Done]:
         made: list[_Done] = []
@@ -217,7 +242,7 @@ def recall(store: Store, key: str) -> tuple[StageRecord, StageOutput] | None:
     content = store.get(record.digest) if record else None
     if record is None or content is None:
         return None
-    return record, StageOutput(content, record.carry, record.passes, record.findings, record.buffers)
+    return record, StageOutput(content, record.carry, record.passes, record.findings, record.buffers, record.reads)
 
 
 def _read_record(data: bytes) -> StageRecord | None:
@@ -232,7 +257,9 @@ def _read_record(data: bytes) -> StageRecord | None:
 def keep(store: Store, key: str, output: StageOutput, reproducible: bool) -> str:
     """Puts a stage's output into the store, the record last; returns the output's digest."""
     digest = store.put(output.data)
-    record = StageRecord(digest, output.carry, output.passes, output.findings, output.buffers, reproducible)
+    record = StageRecord(
+        digest, output.carry, output.passes, output.findings, output.buffers, output.reads, reproducible
+    )
     store.put_record(key, to_json(record).encode())
     return digest
 
@@ -247,7 +274,8 @@ def publish(job: Job, result: UnitResult, store: Store) -> None:
         try:
             for stage in result.stages if job.keep_stages else result.stages[-1:]:
                 link_file(store.object_path(stage.digest), draft / f"{job.unit.kernel}.{stage.stage}")
-            write_file(draft / "facts.json", to_json(result, indent=1).encode() + b"\n")
+            # What was read may lie anywhere on this machine: the index keeps it.
+            write_file(draft / "facts.json", to_json(replace(result, reads=()), indent=1).encode() + b"\n")
             _exchange(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)

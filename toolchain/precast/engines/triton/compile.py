@@ -199,7 +199,7 @@ class TritonEngine:
         made = _as_bytes(outcome.made, locations)
         if stage == "ttir":
             check_lowered(made.decode())
-        return StageOutput(made, _canonical(carry), outcome.passes, outcome.findings, outcome.buffers)
+        return StageOutput(made, _canonical(carry), outcome.passes, outcome.findings, outcome.buffers, outcome.reads)
 
 
 def check_assembler(target: Target) -> None:
