@@ -1,6 +1,13 @@
 """Options that every tier shares: `--update` writes the expected texts of golden and failing tests anew."""
 
+import hypothesis
 import pytest
+
+# A busy machine makes generation slow, which says nothing of the code; the seed is fixed, so that a failure comes again.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("suite")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
