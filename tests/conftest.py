@@ -3,7 +3,7 @@
 import hypothesis
 import pytest
 
-# A busy machine makes generation slow, which says nothing of the code; the seed is fixed, so that a failure comes again.
+# A busy machine makes generation slow, which says nothing of the code. The seed is fixed: a failure comes again.
 hypothesis.settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
