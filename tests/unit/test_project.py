@@ -194,7 +194,7 @@ hint: they begin with `TRITON_` or `AMDGCN_`""",
         (
             SETTINGS
             + '[tool.precast.environment]\nTRITON_F32_DEFAULT = "ieee"\nHOME = "/h"\nPYTHONPATH = "p"\n"A-B" = 1\n'
-            + '[tool.precast.triton]\nTRITON_BACKENDS_IN_TREE = 0\n',
+            + "[tool.precast.triton]\nTRITON_BACKENDS_IN_TREE = 0\n",
             """\
 pyproject.toml:6:1: error: `TRITON_F32_DEFAULT` is Triton's
     TRITON_F32_DEFAULT = "ieee"

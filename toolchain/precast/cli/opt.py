@@ -20,6 +20,7 @@ from precast.passes.expectations import Diagnostic, find_mismatches, parse_diagn
 from precast.target import Target
 
 if TYPE_CHECKING:
+    from precast.engines import UnitFacts
     from precast.engines.triton.opt import Subject
     from precast.engines.triton.opt_passes import ChosenPass
     from precast.passes.probes import Probe
@@ -86,27 +87,40 @@ def read_unit(arguments: argparse.Namespace) -> Subject:
         raise SpecError(f"{len(found)} built units match `{arguments.input}`", hint=f"one is `{found[0].result.unit}`")
     unit, stage = found[0], arguments.stage or "ttir"
     target = Target.parse(unit.result.unit.rpartition("@")[2])
-    return Subject(read_stage(unit, stage).decode(), f"{unit.kernel}.{stage}", stage, target)
+    text, name = read_stage(unit, stage).decode(), f"{unit.kernel}.{stage}"
+    told = find_told(arguments.project, unit.kernel, unit.result.unit)
+    return Subject(text, name, stage, target, unit.result.facts.options, told)
+
+
+def find_told(project: Path, kernel: str, name: str) -> UnitFacts | None:
+    """What passes are told of a unit, as the project has it now; None where it has no such unit any more."""
+    from precast.plan import plan_project
+    from precast.project import read_project
+    from precast.worker.walk import describe_unit
+
+    try:
+        plan = plan_project(read_project(project), kernels=(kernel,), keep_going=True)
+    except PrecastError:
+        return None
+    return next((describe_unit(each.unit) for each in plan.units if str(each.unit) == name), None)
 
 
 def choose_passes(arguments: argparse.Namespace, subject: Subject) -> tuple[ChosenPass, ...]:
     """The passes of the command line, in its order; then those of a saved pipeline or of the file's own reproducer."""
-    from precast.engines.triton.opt_passes import Shelf, choose_steps, find_full_name, parse_word
+    from precast.engines.triton.opt_passes import Shelf, choose_steps, find_full_name, names_plugins, parse_word
+    from precast.engines.triton.reproducer import parse_passes, read_reproducer
+    from precast.passes.saved import read_pipeline
 
     libraries = tuple((Path(each).resolve(), load_native(Path(each).resolve())) for each in arguments.native)
     native = {name for _, names in libraries for name in names}
     names = [parse_word(word)[0] for word in arguments.passes]
-    plugins = [name for name in names if name not in native and not find_full_name(name)]
+    saved = read_pipeline(arguments.pipeline, subject.stage) if arguments.pipeline else None
+    plugins = any(name not in native and not find_full_name(name) for name in names) or (saved and names_plugins(saved))
     shelf = Shelf(libraries, read_plugins(arguments.project) if plugins else (), arguments.project.resolve())
     chosen = [shelf.find(word) for word in arguments.passes]
-    if arguments.pipeline:
-        from precast.passes.saved import read_pipeline
-
-        chosen += choose_steps(read_pipeline(arguments.pipeline, subject.stage))
+    chosen += choose_steps(saved, shelf) if saved else ()
     if arguments.run_reproducer:
-        from precast.engines.triton.reproducer import parse_passes, read_reproducer
-
-        chosen += choose_steps(parse_passes(read_reproducer(subject.text)))
+        chosen += choose_steps(parse_passes(read_reproducer(subject.text)), shelf)
     return tuple(chosen)
 
 

@@ -35,12 +35,72 @@ def find_kernel(module: Module) -> Operation:
 
 
 def walk(op: Any) -> Iterator[Operation]:
-    """Every op below `op` (an op, or a module), outer before inner; the op that was just given may be changed."""
-    for region in op.operation.regions:
-        for block in region.blocks:
-            for child in list(block.operations):
-                yield child.operation
-                yield from walk(child)
+    """Every op below `op` (an op, or a module), outer before inner.
+
+    Between two ops anything may be changed, added and erased: what was erased is not given any more, nor what was in
+    it. What was added to a block that was entered already is not given either.
+    """
+    open_blocks = [_OpenBlock(block) for block in reversed(_blocks(op))]
+    while open_blocks:
+        child = open_blocks[-1].next()
+        if child is None:
+            open_blocks.pop()
+            continue
+        yield child
+        if _drop_what_is_gone(open_blocks):
+            open_blocks += [_OpenBlock(block) for block in reversed(_blocks(child))]
+
+
+class _OpenBlock:
+    """A block whose ops are being given: those that are left, and how many ops it had at the last look.
+
+    The bindings remember of an op that was erased only in the object that it was erased by, so that others must be
+    looked for in the block before they are touched. An op erased for one that was added is found by its own object.
+    """
+
+    def __init__(self, block: Block) -> None:
+        self._block = block
+        self._left = [each.operation for each in reversed(list(block.operations))]
+        self._count = len(self._left)
+        self.given: Operation | None = None
+
+    def next(self) -> Operation | None:
+        while self._left:
+            self.given = self._left.pop()
+            if _is_valid(self.given):
+                return self.given
+        return None
+
+    def look_again(self) -> bool:
+        """Whether the op that was given last is still there."""
+        if self.given is None:
+            return True
+        if len(self._block.operations) == self._count:
+            return _is_valid(self.given)
+        there = {each.operation for each in self._block.operations}
+        self._count = len(there)
+        self._left = [each for each in self._left if each in there]
+        return _is_valid(self.given) and self.given in there
+
+
+def _drop_what_is_gone(open_blocks: list[_OpenBlock]) -> bool:
+    """Leaves the blocks of ops that were erased, outermost first; whether the op that was given last is there."""
+    for place, each in enumerate(open_blocks):
+        if not each.look_again():
+            del open_blocks[place + 1 :]
+            return False
+    return True
+
+
+def _blocks(op: Any) -> list[Block]:
+    return [block for region in op.operation.regions for block in region.blocks]
+
+
+def _is_valid(op: Operation) -> bool:
+    try:
+        return bool(op.name)
+    except RuntimeError:
+        return False
 
 
 def entry_block(function: Operation) -> Block:

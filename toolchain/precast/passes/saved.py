@@ -1,7 +1,8 @@
 """Saved pipelines: a stage's steps in a TOML file, dumped by `precast passes --toml`, edited, and run instead.
 
 In: a pipeline, or a file. Out: text, or the pipeline. `parse_pipeline(render_saved(p), p.stage) == p` for a pipeline
-of the engine's own steps.
+of the engine's own steps. A step of a Python or native pass is named as listings name it: `python.mine`; it runs where
+it stands if the pass is selected.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def render_saved(pipelines: tuple[Pipeline, ...]) -> str:
     for pipeline in pipelines:
         for run in pipeline.runs:
             lines += ["[[run]]", f'stage = "{pipeline.stage}"', f'name = "{run.name}"', "steps = ["]
-            lines += [f"    {_step_text(step)}," for step in run.steps if not step.by]
+            lines += [f"    {_step_text(step)}," for step in run.steps if not step.by or step.kind != "builtin"]
             lines += ["]", ""]
     return "\n".join(lines)
 
@@ -41,6 +42,14 @@ def read_pipeline(path: Path, stage: str) -> Pipeline:
         return parse_pipeline(path.read_text(encoding="utf-8"), stage, str(path))
     except OSError as error:
         raise PassError(f"cannot read the saved pipeline `{path.name}`: {error.strerror}") from None
+
+
+def find_step(path: Path, step: Step) -> Place:
+    """Where a saved file names a step."""
+    lines = path.read_text().splitlines()
+    number = next((number for number, line in enumerate(lines, 1) if f'"{step.op}"' in line), 0)
+    column = lines[number - 1].index(f'"{step.op}"') + 1 if number else 1
+    return Place(str(path), max(number, 1), column, len(step.op) + 2 if number else 1)
 
 
 def parse_pipeline(text: str, stage: str, file: str = "pipeline.toml") -> Pipeline:

@@ -22,6 +22,7 @@ from precast.engines.triton.capture import first_error
 from precast.errors import BugError, PrecastError, ToolError
 from precast.job import Job
 from precast.passes.selection import plugin_set
+from precast.worker.blame import blame_pass
 from precast.worker.failures import Failure, make_error
 from precast.worker.memory import default_worker_count
 from precast.worker.messages import Request, Step
@@ -214,7 +215,8 @@ class _Seat:
             event = self._ready_worker(job).run(Request(job), remember)
         except WorkerLost as lost:
             self._dismiss()
-            failure = STOPPED if self._pool.cancelled else lost_failure(lost)
+            failure = blame_pass(lost_failure(lost), lost.last_words, job, step.pass_name)
+            failure = STOPPED if self._pool.cancelled else failure
             raise self._explain(job, step, failure, lost=True) from None
         except BaseException:
             self._dismiss()

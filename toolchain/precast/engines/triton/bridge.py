@@ -19,6 +19,7 @@ from triton._C import libtriton
 from precast.engines.triton.capture import capture_errors, first_error
 from precast.errors import PassError
 
+DIALECTS = ("arith", "cf", "func", "math", "scf", "ub")
 _POISON = "?"  # no data layout: with it a module does not verify, and MLIR prints what does not verify generically
 _ATTRIBUTE = f'llvm.data_layout = "{_POISON}"'
 _ALIAS = re.compile(r"^([#!](?!loc\d*\b)[A-Za-z_][\w.$]*) = (.*)$", re.MULTILINE)
@@ -67,11 +68,14 @@ def inline_aliases(text: str) -> str:
 def open_context(stage: str) -> Any:
     """An upstream context for IR of `stage`: unknown dialects allowed, known ones loaded as they are met.
 
-    In llir nothing is registered: the upstream NVVM and ROCDL dialects refuse Triton's newer ones.
+    Those that passes make ops of are loaded at once, be they in the IR or not. In llir nothing is registered: the
+    upstream NVVM and ROCDL dialects refuse Triton's newer ones.
     """
     context = _mlir.ir._Context() if stage == "llir" else upstream.Context(load_on_create_dialects=[])
     context.enable_multithreading(False)
     context.allow_unregistered_dialects = True
+    for name in () if stage == "llir" else DIALECTS:
+        _ = context.dialects[name]
     return context
 
 

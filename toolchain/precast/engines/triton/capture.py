@@ -7,12 +7,15 @@ redirected then. Elsewhere the text goes to a file for as long as the block last
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import fcntl
 import os
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
+
+TRACE_SECONDS = 1.5
 
 
 class Written:
@@ -31,6 +34,26 @@ def _can_be_read_back(descriptor: int) -> bool:
     """Whether it is a file open for reading too, as a worker's is; a shell's `2> file` is for writing only."""
     access = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE
     return stat.S_ISREG(os.fstat(descriptor).st_mode) and access == os.O_RDWR
+
+
+@contextlib.contextmanager
+def traced() -> Iterator[None]:
+    """In a worker: what Python runs in the block is written down when the process crashes, and every few seconds.
+
+    A pass that hangs is ended from outside: its line is then in the last words.
+    """
+    if not _can_be_read_back(2):
+        yield
+        return
+    was_enabled = faulthandler.is_enabled()
+    faulthandler.enable(2)
+    faulthandler.dump_traceback_later(TRACE_SECONDS, repeat=True, file=2)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        if not was_enabled:
+            faulthandler.disable()
 
 
 @contextlib.contextmanager
@@ -57,7 +80,7 @@ def first_error(text: str) -> str:
     """What the first native error says, without the place before it."""
     for line in text.splitlines():
         _, found, message = line.partition("error: ")
-        if found:
+        if found and not line.startswith("Fatal Python error"):
             return message.strip()
         if line.startswith("LLVM ERROR: "):
             return line.strip()

@@ -111,7 +111,7 @@ class TextRunner:
             triton_context = libtriton.ir.context()
             libtriton.ir.load_dialects(triton_context)
             text = bridge.print_generic(bridge.parse_triton(text, triton_context))
-        module = bridge.parse_upstream(text, self.stage)
+        module = bridge.parse_upstream(text, "ttir" if is_triton else "loops")
         for step in steps:
             before = text
             self.announce(step.by, before)

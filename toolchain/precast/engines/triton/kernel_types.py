@@ -19,6 +19,7 @@ _HEADER = re.compile(r"^ *(?:tt|llvm|func)\.func (?:(\w+) )*?@[^(]*\(", re.MULTI
 _ALIAS = re.compile(r"^([#!][A-Za-z_]\w*) = (.*)$", re.MULTILINE)
 _NAME = re.compile(r"[#!][A-Za-z_]\w*")
 _HIDDEN_WORDS = {"private", "internal", "nested"}
+_SYMBOL = re.compile(r"[A-Za-z_$][\w$]*")
 _LLVM = re.compile(r"^define ([^@]*)@[^(]*\(", re.MULTILINE)
 _ENTRY = re.compile(r"^\.visible \.entry [^(]*\(([^)]*)\)", re.MULTILINE)
 
@@ -59,7 +60,7 @@ def public_in_text(text: str) -> Signatures:
         parameters, rest = _split_call(text[match.end() : line_end])
         if _HIDDEN_WORDS.isdisjoint(head.split()) and "{" in _without_attributes(rest):
             types = tuple(_expand(_type_of(each), aliases) for each in parameters)
-            found.append(Signature(head.partition("@")[2].rstrip("("), types))
+            found.append(Signature(head.partition("@")[2].rstrip("(").strip('"'), types))
     return tuple(found)
 
 
@@ -115,6 +116,8 @@ def explain_change(before: Signatures, after: Signatures, buffers: int = 0) -> s
     wanted = (*before[0].types, *(BUFFER,) * buffers)
     if after[0].types != wanted:
         return f"it changed the kernel's parameters from {Signature('', wanted)} to {after[0]}"
+    if not _SYMBOL.fullmatch(after[0].name):
+        return f"it named the kernel `{after[0].name}`, which cannot be a symbol"
     return ""
 
 

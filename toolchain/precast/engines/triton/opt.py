@@ -22,7 +22,7 @@ from precast.engines.triton import v3_9
 from precast.engines.triton.cpu_stages import TextRunner
 from precast.engines.triton.recording import ModuleHandle
 from precast.engines.triton.replay import StageReplay
-from precast.engines.triton.session import PassSession
+from precast.engines.triton.session import PassSession, make_context
 from precast.errors import PassError
 from precast.passes.context import PassContext
 from precast.passes.pipeline import Pipeline, Run, Step
@@ -32,12 +32,22 @@ from precast.target import Backend, Target
 
 @dataclass(frozen=True)
 class Subject:
-    """An IR file to work on. `name` is the file's own name, which locations and diagnostics carry."""
+    """An IR file to work on. `name` is the file's own name, which locations and diagnostics carry.
+
+    IR of a built unit comes with the options that it was compiled with, and with what passes are told of it.
+    """
 
     text: str
     name: str
     stage: str
     target: Target
+    options: tuple[tuple[str, Any], ...] = ()
+    told: UnitFacts | None = None
+
+    @property
+    def facts(self) -> UnitFacts:
+        """What passes are told of it."""
+        return self.told or UnitFacts(self.name, "", self.target)
 
 
 class Workbench(Protocol):
@@ -89,7 +99,9 @@ class TritonWorkbench:
             except RuntimeError:
                 raise PassError(f"`{self.subject.name}` is not valid {self.subject.stage}") from None
         self.module.context = context
-        self.options = v3_9.parse_options(self._backend, self._options_of_module())
+        known = v3_9.option_names(self._backend)
+        stated = {name: value for name, value in self.subject.options if name in known}
+        self.options = v3_9.parse_options(self._backend, {**self._options_of_module(), **stated})
 
     def _options_of_module(self) -> dict[str, int]:
         """ttgir says for how many warps it was made; Triton reads it from there too."""
@@ -109,9 +121,7 @@ class TritonWorkbench:
         self.findings += replay.findings
 
     def _context(self, name: str) -> PassContext:
-        return PassContext(
-            self.subject.name, "", self.subject.target, self.subject.stage, name, options=vars(self.options)
-        )
+        return make_context(self.subject.facts, self.subject.stage, name, self.options)
 
     def print(self) -> str:
         return str(self.module.str_nodebug())
@@ -124,12 +134,11 @@ class TritonWorkbench:
             raise PassError(
                 f"cannot stop after stage `{stop_after}`", hint=f"from {self.subject.stage}: {', '.join(later)}"
             )
-        facts = UnitFacts(self.subject.name, "", target)
         session = PassSession(self._backend, self.options, v3_9.language(gluon=False))
         metadata = dict(vars(self.options))
         value: Any = self.module
         for stage in stages[stages.index(self.subject.stage) + 1 : stages.index(stop_after) + 1]:
-            value = session.run(stage, value, metadata, (), facts, Path(), lambda *_: None).made
+            value = session.run(stage, value, metadata, (), self.subject.facts, Path(), lambda *_: None).made
         return value if isinstance(value, str) else str(value.str_nodebug())
 
 
@@ -154,8 +163,7 @@ class LoopsWorkbench:
     def run(self, step: Step, passes: dict[str, SelectedPass]) -> None:
         if step.kind != "python":
             raise PassError(f"`{step.by}` is a {step.kind} pass: the CPU engine's IR takes Python passes only")
-        facts = UnitFacts(self.subject.name, "", self.subject.target)
-        runner = TextRunner("loops", passes, facts, lambda *_: None)
+        runner = TextRunner("loops", passes, self.subject.facts, lambda *_: None)
         self._text = runner.run((step,), self._text, is_triton=False)
         self.findings += runner.findings
 

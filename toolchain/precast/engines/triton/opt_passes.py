@@ -23,6 +23,8 @@ from precast.spec.selection import PassSelection
 _WORD = re.compile(r"\s*([\w.:-]+)\s*(?:\{(.*)\})?\s*", re.DOTALL)
 _OPTION = re.compile(r"""\s*(?:([\w-]+)\s*=\s*)?("[^"]*"|'[^']*'|[^\s,]+)\s*,?""")
 
+OUTSIDE_KINDS = ("python", "plugin", "op")
+
 Given = tuple[tuple[str, str | int | float | bool], ...]  # options by name; "" for one that stands for its place
 
 
@@ -51,9 +53,10 @@ class Shelf:
         full = find_full_name(name)
         if full:
             return _choose_builtin(full, options)
-        return self._choose_plugin(name, options)
+        return self.find_plugin(name, options)
 
-    def _choose_plugin(self, name: str, options: Given) -> ChosenPass:
+    def find_plugin(self, name: str, options: Given) -> ChosenPass:
+        """The project's pass `name`; `PassError` suggests the nearest name."""
         known = {plugin.name: (probe, plugin) for probe in self.probes for plugin in probe.plugins}
         if name not in known:
             names = [*known, *(each for _, passes in self.libraries for each in passes), *builtin_names()]
@@ -118,14 +121,25 @@ def _choose_native(library: Path, name: str, options: Given) -> ChosenPass:
     return ChosenPass(plan_step(definition, use), SelectedPass(use, definition))
 
 
-def choose_steps(pipeline: Pipeline | tuple[Step, ...]) -> tuple[ChosenPass, ...]:
-    """Steps of a saved pipeline or a reproducer: Triton's own, each under its own name."""
+def choose_steps(pipeline: Pipeline | tuple[Step, ...], shelf: Shelf) -> tuple[ChosenPass, ...]:
+    """Steps of a saved pipeline or a reproducer: Triton's own, each under its own name, and plugins' passes."""
     steps = pipeline.steps if isinstance(pipeline, Pipeline) else pipeline
-    chosen = []
-    for step in steps:
-        if step.op not in (*builtin_names(), "instrument"):
-            raise PassError(f"Triton offers no pass `{step.op}`", hint=nearest_hint(step.op, builtin_names(), "passes"))
-        use = PassUse(step.op, "builtin", "", Anchor("end"))
-        definition = BuiltinPass(step.op, args=step.args)
-        chosen.append(ChosenPass(Step(step.op, step.args, "builtin", step.op), SelectedPass(use, definition)))
-    return tuple(chosen)
+    return tuple(_choose_step(step, shelf) for step in steps)
+
+
+def _choose_step(step: Step, shelf: Shelf) -> ChosenPass:
+    kind, _, name = step.op.partition(".")
+    if kind == "plugin":
+        return shelf.find(f"{name}{{{' '.join(map(str, step.args))}}}")
+    if kind in OUTSIDE_KINDS:
+        return shelf.find_plugin(name, parse_word(f"{name}{{{' '.join(map(str, step.args))}}}")[1])
+    if step.op not in (*builtin_names(), "instrument"):
+        raise PassError(f"Triton offers no pass `{step.op}`", hint=nearest_hint(step.op, builtin_names(), "passes"))
+    use = PassUse(step.op, "builtin", "", Anchor("end"))
+    definition = BuiltinPass(step.op, args=step.args)
+    return ChosenPass(Step(step.op, step.args, "builtin", step.op), SelectedPass(use, definition))
+
+
+def names_plugins(pipeline: Pipeline) -> bool:
+    """Whether a saved pipeline has passes that come from elsewhere than Triton."""
+    return any(step.op.partition(".")[0] in OUTSIDE_KINDS for step in pipeline.steps)

@@ -5,12 +5,14 @@ In: a definition and the module at its anchor. Out: the module changed in place;
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from precast.artifact import Finding
 from precast.engines import StageFailure
+from precast.engines.triton.capture import traced
 from precast.engines.triton.kernel_types import CHANGE_HINT, explain_change, public_in_module
 from precast.engines.triton.surroundings import kept_surroundings
 from precast.errors import Place, PrecastError
@@ -43,8 +45,12 @@ class PythonStep:
     def run(self, module: Any) -> Finding | None:
         """Runs the pass on an `mlir.ir.Module`, in its context. It leaves the kernel's parameters as they are, or more
         by the buffers that it asked for."""
-        use, before = self.selected.use, public_in_module(module)
+        use, before, threads = self.selected.use, public_in_module(module), set(threading.enumerate())
         finding = self._run(module)
+        left = [each.name for each in threading.enumerate() if each not in threads]
+        if left:
+            message = f"it left a thread running: {', '.join(left)}"
+            raise PassFailure(message, use.name, self.text, hint="wait for it before `run` returns")
         problem = explain_change(before, public_in_module(module), len(self.context.buffers))
         if problem:
             raise PassFailure(problem, use.name, self.text, hint=CHANGE_HINT)
@@ -53,7 +59,7 @@ class PythonStep:
     def _run(self, module: Any) -> Finding | None:
         use = self.selected.use
         try:
-            with kept_surroundings(), self.selected.inside(), module.context, module.operation.location:
+            with traced(), kept_surroundings(), self.selected.inside(), module.context, module.operation.location:
                 return self._call(module)
         except PrecastError as error:
             raise PassFailure(error.message, use.name, self.text, error.where, error.hint) from error

@@ -41,6 +41,7 @@ class StageReplay:
     passes: Mapping[str, SelectedPass]
     make_context: Callable[[str], PassContext]
     announce: Announce
+    override: str = ""  # the saved pipeline that took the place of Triton's own steps
     ran: list[PassRun] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     buffers: list[DeviceBuffer] = field(default_factory=list)
@@ -61,6 +62,8 @@ class StageReplay:
                 self._run_python(handle, chosen)
             elif runner == "outside":
                 self._run_outside(handle, name, chosen)
+            elif self.override:
+                self._run_saved(handle, name, chosen)
             else:
                 run_steps(handle.module, name, chosen, self.options)
         if handle is not module and handle.module is not module:
@@ -71,6 +74,16 @@ class StageReplay:
         listed = [(step.op, resolve_arguments(step, self.options)) for step in expected.steps] if expected else None
         if listed != [(step.op, step.args) for step in steps]:
             raise BugError(f"Triton's pipeline `{name}` of stage `{self.own.stage}` differs from its listing")
+
+    def _run_saved(self, handle: ModuleHandle, name: str, steps: list[Step]) -> None:
+        before = str(handle.module)
+        self.announce(self.override, before)
+        with capture_errors() as errors:
+            problem = _attempt(partial(run_steps, handle.module, name, steps, self.options))
+            reason = first_error(errors.read()) or problem
+        if problem:
+            raise PassFailure(reason, self.override, before)
+        self.announce("")
 
     def _run_outside(self, handle: ModuleHandle, name: str, steps: list[Step]) -> None:
         for step in steps:

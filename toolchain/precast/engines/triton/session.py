@@ -14,7 +14,7 @@ from typing import Any
 
 from precast.artifact import DeviceBuffer, Finding, PassRun
 from precast.engines import Announce, StageFailure, UnitFacts
-from precast.engines.triton.capture import capture_errors, first_error
+from precast.engines.triton.capture import capture_errors, first_error, traced
 from precast.engines.triton.hooks import RunningHook, start_hooks
 from precast.engines.triton.kernel_types import CHANGE_HINT, explain_change, explain_emitted, public_in_text
 from precast.engines.triton.pipeline import PIPELINE_STAGES, list_pipeline
@@ -98,6 +98,7 @@ class PassSession:
         """
         started = self._start(tuple(each for each in passes if each.use.stateful), facts.target, project)
         own = self._own(stage)
+        overrides = _standing(passes, stage, "override")
         replay = StageReplay(
             own,
             _effective(own, passes, facts.target, project),
@@ -105,8 +106,8 @@ class PassSession:
             {each.use.name: each for each in passes},
             lambda name: make_context(facts, stage, name, self._options),
             announce,
+            overrides[-1].name if overrides else "",
         )
-        overrides = _standing(passes, stage, "override")
         before = _text_of(module) if overrides else ""
         self._relay.current = replay
         try:
@@ -156,7 +157,7 @@ class _Started:
         announce(hook.selected.use.name, before)
         with capture_errors() as errors:
             try:
-                with _inside(hooks):
+                with traced(), _inside(hooks):
                     made = self.stages[stage](module, metadata)
             except (StageFailure, BugError, PassError):
                 raise
