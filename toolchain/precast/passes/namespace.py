@@ -22,7 +22,8 @@ from typing import Any
 
 from precast.errors import Place, PluginError
 from precast.passes.resources import name_resource
-from precast.passes.watching import Watch
+from precast.passes.watching import Watch, is_installed_code
+from precast.reads import Read
 
 # What these names mean never depends on a plugin's folder: a file `enum.py` there must not break the interpreter.
 SHARED = frozenset({*sys.stdlib_module_names, "precast", "mlir", "triton"})
@@ -55,6 +56,7 @@ class Namespace(importlib.abc.MetaPathFinder):
     def __init__(self, origin: str, project: Path, contents: Mapping[Path, bytes] | None = None) -> None:
         self.origin, self._project, self.watch = origin, project, Watch(project)
         self._contents = {str(path): data for path, data in (contents or {}).items()}
+        self._declared = frozenset(self._contents)
         self._modules: dict[str, ModuleType] = {}
         self._depth = 0
         self._file = project / origin if origin.endswith(".py") else None
@@ -154,6 +156,16 @@ class Namespace(importlib.abc.MetaPathFinder):
     def read(self, path: Path) -> bytes:
         """The bytes of one of the plugin's files: those that were digested, if they were."""
         return self._contents[str(path)] if str(path) in self._contents else path.read_bytes()
+
+    def undeclared(self, knows_packages: bool) -> tuple[Read, ...]:
+        """What the plugin's code has read so far beside the files it was given. With `knows_packages`, modules of
+        other packages are known by another way."""
+        paths = [(read, self._project / read.name) for read in self.watch.reads]
+        return tuple(
+            read
+            for read, path in paths
+            if str(path) not in self._declared and not (knows_packages and is_installed_code(path))
+        )
 
     def name_file(self, path: Path) -> str:
         """How messages name one of the plugin's files."""

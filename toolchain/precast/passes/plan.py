@@ -39,8 +39,7 @@ class SelectedPass:
     @property
     def reads(self) -> tuple[Read, ...]:
         """What its code has read so far that its digest does not cover."""
-        found = self.namespace.watch.reads if self.namespace else ()
-        return tuple(each for each in found if each.name not in self.use.files)
+        return self.namespace.undeclared(bool(self.use.outside)) if self.namespace else ()
 
 
 def plan_edits(passes: Iterable[SelectedPass], stage: str, project: Path) -> list[Edit]:

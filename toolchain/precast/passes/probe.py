@@ -32,10 +32,8 @@ from precast.passes.places import find_anchor, find_definition
 from precast.passes.probes import Fault, PluginRecord, Probe, SeenFile, sealed, stamp_of
 from precast.passes.resources import glob_folders, name_resource, resolve_resource
 from precast.passes.standins import has_triton, let_compilers_be_missing
-from precast.passes.watching import INSTALLED_FOLDERS
+from precast.passes.watching import is_installed_code
 from precast.reads import ReadKind, digest_directory
-
-CODE = (".py", ".pyc", ".so", ".pyd")
 
 
 def probe_module(origin: str, project: Path, owner: str = "") -> Probe:
@@ -85,7 +83,7 @@ class _Seen:
         reads = namespace.watch.reads
         listed = tuple(project / each.name for each in reads if each.kind is ReadKind.DIRECTORY)
         opened = [project / each.name for each in reads if each.kind is ReadKind.DATA]
-        named |= {name_resource(path, project) for path in opened if not _is_installed_code(path)}
+        named |= {name_resource(path, project) for path in opened if not is_installed_code(path)}
         digests = [(name_resource(each, project), digest_directory(each)) for each in listed]
         both = [each for each in (outside.digest, digest_pairs(digests) if digests else "") if each]
         return _Seen(tuple(sorted(named)), listed, "+".join(both), outside.files)
@@ -102,10 +100,6 @@ def _see_installed(path: Path) -> SeenFile:
     """A file of another package. What the file system says of it is enough to believe that it is as it was."""
     settled = time.time_ns() - path.stat().st_mtime_ns > SETTLING_NS
     return SeenFile(str(path), digest_files(path.parent, (str(path),)), stamp_of(path) if settled else "")
-
-
-def _is_installed_code(path: Path) -> bool:
-    return path.suffix in CODE and not INSTALLED_FOLDERS.isdisjoint(path.parts)
 
 
 def module_files(origin: str, project: Path) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ OWN_FOLDERS = ("build", "generated")  # of the project: what is made, not what i
 SYSTEM_FOLDERS = ("/proc", "/dev", "/sys", "/etc", "/usr/lib", "/lib", "/usr/share")
 INSTALLED_FOLDERS = frozenset(("site-packages", "dist-packages"))
 LISTINGS = ("os.listdir", "os.scandir")
+CODE = (".py", ".pyc", ".so", ".pyd")
 PRIVATE_VARIABLES = ("TMPDIR", "HOME")  # a process's own: they say where its scratch folder is
 
 
@@ -91,6 +92,11 @@ def _source_of(path: Path) -> Path:
     if path.suffix == ".pyc" and path.parent.name == "__pycache__":
         return Path(importlib.util.source_from_cache(str(path)))
     return path
+
+
+def is_installed_code(path: Path) -> bool:
+    """Whether a file is a module of an installed package."""
+    return path.suffix in CODE and not INSTALLED_FOLDERS.isdisjoint(path.parts)
 
 
 def is_shared(path: Path) -> bool:

@@ -118,7 +118,9 @@ class PassSession:
             self._relay.current = None
         runs = (*hooked, *_standing(passes, stage, "override", "drop"), *replay.ran)
         _check_all_ran(passes, stage, runs)
-        return StageOutcome(made, runs, tuple(replay.findings), tuple(replay.buffers), list_reads(passes))
+        return StageOutcome(
+            made, runs, tuple(replay.findings), tuple(replay.buffers), list_reads((*passes, *started.selected))
+        )
 
     def _start(self, hooks: tuple[SelectedPass, ...], target: Target, project: Path) -> _Started:
         """Triton's stages with `hooks` in them, which are started once for all stages of the unit."""
@@ -142,6 +144,11 @@ class _Started:
     uses: tuple[PassUse, ...]
     stages: Mapping[str, StageFunction]
     hooks: tuple[RunningHook, ...]
+
+    @property
+    def selected(self) -> tuple[SelectedPass, ...]:
+        """The hooks' passes as they were when they were started: it is their code that runs."""
+        return tuple(each.selected for each in self.hooks)
 
     def call(
         self, stage: str, module: Any, metadata: dict[str, Any], announce: Announce, buffers: Sequence[DeviceBuffer]
