@@ -41,14 +41,13 @@ def find_unsteady(job: Job, engine: Engine) -> Unsteady | None:
     for stage in job.unit.stages[: max(map(job.unit.stages.index, stages)) + 1]:
         inputs = plan_stage(job, stage, output.carry, digest_bytes(output.data))
         first = _trace(engine, inputs, output, project)
-        if any(use.stage == stage and _can_be_repeated(use) for use in inputs.passes):
-            if not any(use.stateful for use in inputs.passes):
-                ballast = _fill_memory()
-                second = _trace(engine, inputs, output, project)
-                del ballast
-                name = _first_difference(first, second)
-                if name:
-                    return Unsteady(str(job.unit), stage, name)
+        repeatable = any(use.stage == stage and _can_be_repeated(use) for use in inputs.passes)
+        if repeatable and not any(use.stateful for use in inputs.passes):
+            ballast = _fill_memory()
+            name = _first_difference(first, _trace(engine, inputs, output, project))
+            del ballast
+            if name:
+                return Unsteady(str(job.unit), stage, name)
         output = first.output
     return None
 
