@@ -1,5 +1,7 @@
 """Passes that are no functions of their input are found by running them twice."""
 
+import sys
+
 import pytest
 from plugin_tree import PluginTree
 
@@ -30,12 +32,19 @@ class Mark(Pass):
         value = {value}
         {do}
 """
+PATH = list(sys.path)
 CHANGES = "kernel.attributes['mark'] = parse_attribute(kernel, f'\"{value}\"')"
 
 
 @pytest.fixture(scope="module")
 def engines():
     return Engines()
+
+
+@pytest.fixture(autouse=True)
+def path(monkeypatch, engines):
+    """The search path without the kernels of the test before, whose module an engine keeps."""
+    monkeypatch.setattr(sys, "path", PATH)
 
 
 @pytest.mark.parametrize("value, do, found", [
