@@ -44,7 +44,7 @@ def engines():
 @pytest.fixture(autouse=True)
 def path(monkeypatch, engines):
     """The search path without the kernels of the test before, whose module an engine keeps."""
-    monkeypatch.setattr(sys, "path", PATH)
+    monkeypatch.setattr(sys, "path", list(PATH))
 
 
 @pytest.mark.parametrize("value, do, found", [
