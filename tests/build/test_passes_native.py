@@ -41,7 +41,8 @@ def test_what_a_library_prints_is_nobodys_business(tree):
 
 
 ENDS = {
-    "exits": (START.format(body='puts("no licence"); fflush(stdout); _exit(7);'), "ends the process that loads it (exit code 7)"),
+    "exits": (START.format(body='puts("no licence"); fflush(stdout); _exit(7);'),
+              "ends the process that loads it (exit code 7)"),
     "aborts": (START.format(body="__builtin_trap();"), "ends the process that loads it (SIG"),
     "no table": ("", "says that it has 1 passes, and they are not there"),
 }  # fmt: skip
@@ -54,7 +55,7 @@ def test_a_library_that_cannot_be_loaded_is_told_in_a_sentence(tree, more, messa
     with pytest.raises(PluginError) as caught:
         tree.plan()
     assert f"plugin library `libmine.so` {message}" in caught.value.message
-    assert (caught.value.where.line, "licence" in (caught.value.hint or "")) == (7, "licence" in more)
+    assert (caught.value.where.line, "licence" in (caught.value.hint or "")) == (6, "licence" in more)
 
 
 def test_libraries_that_are_loaded_with_one_are_in_its_key(tree):

@@ -31,8 +31,6 @@ STANDARD_LIBRARY = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("st
 KEPT = TOOLS | {"precast"}  # the worker's own, which all kernels share
 ImportPath = Sequence[str] | None
 
-COMPILERS = ("mlir", "triton", "llvmlite")  # a pass may import them first while a kernel's session is open
-
 
 class SourceLoader(importlib.machinery.SourceFileLoader):
     """Compiles the source, and says which bytes it compiled.
@@ -262,7 +260,7 @@ class ImportSession:
 
     def _is_made(self, name: str) -> bool:
         """Whether a module has no file: a namespace, or one that code made itself, unless in a package that stays."""
-        if name.partition(".")[0] in COMPILERS:
+        if name.partition(".")[0] in KEPT:  # a pass may be the first to import them, while a kernel's session is open
             return False
         contents = getattr(sys.modules[name], "__dict__", {})
         if contents.get("__file__") is not None or not ("__path__" in contents or contents.get("__spec__") is None):
