@@ -176,6 +176,18 @@ def test_what_is_wrong_with_a_hook_is_told_at_its_line(tree, pool, text, message
         assert (caught.value.where.file, caught.value.where.line) == ("hooks/hook.py", text.count("\n"))
 
 
+@pytest.mark.parametrize("body, message", [
+    ("import os\n    os.abort()", "the pass crashed (SIGABRT)"),
+    ("raise KeyError('odd')", "KeyError: 'odd'"),
+])  # fmt: skip
+def test_a_hooks_end_in_a_stage_is_told_at_its_line(tree, pool, body, message):
+    select(tree, f"def change(text):\n    {body}\n" + DROPPING.format(stage="ptx"), ', stage="ptx"')
+    with pytest.raises(CompileError) as caught:
+        tree.compile(pool)
+    assert (caught.value.message, caught.value.pass_name, caught.value.stage) == (message, "hook", "ptx")
+    assert (caught.value.where.file, caught.value.where.line) == ("hooks/hook.py", 2 + body.count("\n"))
+
+
 def test_a_hook_imports_its_siblings_and_they_are_in_its_key(tree, pool):
     tree.write("hooks/near.py", "NAME = 'one'\n")
     tree.write("kernels/near.py", "NAME = 'kernels'\n")

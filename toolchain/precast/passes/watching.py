@@ -14,7 +14,7 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +90,8 @@ class Watch:
 def _source_of(path: Path) -> Path:
     """The source of a bytecode file; any other file itself."""
     if path.suffix == ".pyc" and path.parent.name == "__pycache__":
-        return Path(importlib.util.source_from_cache(str(path)))
+        with suppress(ValueError):  # a name that Python does not give
+            return Path(importlib.util.source_from_cache(str(path)))
     return path
 
 
@@ -146,7 +147,8 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _read_path(event: str, arguments: tuple[Any, ...]) -> str | None:
     """The path that an audit event says is about to be read; None for a descriptor, or what is only written."""
-    if event in LISTINGS and sys._getframe(2).f_code.co_filename.startswith("<frozen importlib"):
+    caller = sys._getframe(1).f_back
+    if event in LISTINGS and caller and caller.f_code.co_filename.startswith("<frozen importlib"):
         return None  # the import system looks around; what it then opens counts
     path = arguments[1] if event == "import" else arguments[0]
     if event == "open":

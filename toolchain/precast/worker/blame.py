@@ -16,6 +16,8 @@ from precast.passes.resources import resolve_resource
 from precast.passes.selection import PassUse
 from precast.worker.failures import Failure
 
+HOOK_FOLDER = "/precast-hook-"  # a hook file runs as a copy in such a folder
+
 _THREAD = re.compile(r"^(?:Current t|T)hread 0x", re.MULTILINE)
 _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 
@@ -33,8 +35,10 @@ def find_last_line(words: str, use: PassUse, project: Path) -> Place | None:
     """The innermost line of the pass's files in the last stack that the fault handler wrote, of any thread."""
     stacks = words[words.rfind("Timeout (") + 1 :] if "Timeout (" in words else words
     known = {str(resolve_resource(name, project)): name for name in use.files if ":" not in name}
+    copies = {Path(name).name: name for name in use.files} if use.kind == "hook" else {}
     for stack in _THREAD.split(stacks)[1:]:
         for path, line in _FRAME.findall(stack):
-            if path in known:
-                return Place(known[path], int(line))
+            name = known.get(path) or (copies.get(Path(path).name) if HOOK_FOLDER in path else None)
+            if name:
+                return Place(name, int(line))
     return None
