@@ -113,6 +113,12 @@ def test_every_end_is_told_at_the_passes_line(tree, pool, body, message, line):
     assert tree.compile(pool, "copy").result.facts.symbol == "copy_kernel"
 
 
+def test_what_a_pass_printed_is_shown_with_its_failure(tree, pool):
+    assert fail(tree, pool, "print('looking at', kernel.name)\nraise ValueError('odd')").hint == (
+        "it printed: looking at tt.func"
+    )
+
+
 LEAK = """
 import os, sys
 os.environ["AT_THE_TOP"] = "1"

@@ -5,7 +5,10 @@ In: a definition and the module at its anchor. Out: the module changed in place;
 
 from __future__ import annotations
 
+import io
+import sys
 import threading
+from contextlib import ExitStack, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,17 +60,20 @@ class PythonStep:
         return finding
 
     def _run(self, module: Any) -> Finding | None:
-        use = self.selected.use
+        use, printed = self.selected.use, _Printed()
         try:
-            with traced(), kept_surroundings(), self.selected.inside(), module.context, module.operation.location:
+            surroundings = (traced(), kept_surroundings(), redirect_stdout(printed), self.selected.inside())
+            with ExitStack() as stack:
+                for each in (*surroundings, module.context, module.operation.location):
+                    stack.enter_context(each)
                 return self._call(module)
         except PrecastError as error:
-            raise PassFailure(error.message, use.name, self.text, error.where, error.hint) from error
+            raise PassFailure(error.message, use.name, self.text, error.where, error.hint or printed.hint) from error
         except MemoryError as error:
             raise PassFailure("it ran out of memory", use.name, self.text, place_of(error, self.selected)) from error
         except BaseException as error:  # the author's code may raise anything, and may ask the interpreter to end
             place = place_of(error, self.selected)
-            raise PassFailure(describe_error(error), use.name, self.text, place) from error
+            raise PassFailure(describe_error(error), use.name, self.text, place, printed.hint) from error
 
     def _call(self, module: Any) -> Finding | None:
         definition = self.selected.definition
@@ -79,6 +85,20 @@ class PythonStep:
             lower_elementwise(module, definition, self.context.target)
             return None
         return record_finding(self.selected.use.name, definition.run(module, self.context))
+
+
+class _Printed(io.StringIO):
+    """What a pass prints: kept for its failure, and passed on to where a worker keeps all output."""
+
+    def write(self, text: str) -> int:
+        sys.stderr.write(text)
+        return super().write(text)
+
+    @property
+    def hint(self) -> str | None:
+        """The last line, as a failure's hint tells it."""
+        lines = self.getvalue().strip().splitlines()
+        return f"it printed: {lines[-1]}" if lines else None
 
 
 def place_of(error: BaseException, selected: SelectedPass) -> Place | None:
