@@ -119,9 +119,11 @@ def test_saved_pipelines_come_back_the_same():
     assert parse_pipeline(render_saved((OWN,)), "ttgir") == OWN
 
 
-def test_saved_pipelines_leave_out_what_plugins_put_there():
-    edited = edit_pipeline(OWN, [insert("a", end())])
-    assert parse_pipeline(render_saved((edited,)), "ttgir") == OWN
+def test_saved_pipelines_name_plugins_passes_and_leave_out_what_triton_has_itself():
+    again = Edit("insert", "again", end(), (Step("common.cse", (), "builtin", "again"),))
+    edited = edit_pipeline(OWN, [insert("a", start()), again])
+    saved = parse_pipeline(render_saved((edited,)), "ttgir")
+    assert saved.steps == (Step("python.a"), *OWN.steps)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ C_TYPES = {
     "ptr": "void *", "const ptr": "const void *", "tensordesc": "const precast_tensor *",
 }  # fmt: skip
 
+
 @dataclass(frozen=True)
 class ParameterContext:
     """One C parameter: `declaration` in the prototype, `slot` the expression that fills its 8 bytes."""
