@@ -46,7 +46,7 @@ def read_pipeline(path: Path, stage: str) -> Pipeline:
 
 def find_step(path: Path, step: Step) -> Place:
     """Where a saved file names a step."""
-    lines = path.read_text().splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines()
     number = next((number for number, line in enumerate(lines, 1) if f'"{step.op}"' in line), 0)
     column = lines[number - 1].index(f'"{step.op}"') + 1 if number else 1
     return Place(str(path), max(number, 1), column, len(step.op) + 2 if number else 1)
