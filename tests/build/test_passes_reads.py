@@ -1,4 +1,4 @@
-"""What a pass reads while it runs, and did not declare, is an input of the next build; what it declares is in the key."""
+"""What a pass reads undeclared while it runs is an input of the next build; what it declares is in its key."""
 
 import pytest
 from plugin_tree import PluginTree
