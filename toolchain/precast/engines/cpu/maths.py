@@ -12,6 +12,7 @@ from precast.engines.cpu import floats
 from precast.engines.cpu.builder import Builder
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Op
+from precast.engines.cpu.libdevice import lower_symbol
 from precast.engines.cpu.library import call_library
 from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.polynomials import Polynomials
@@ -57,11 +58,20 @@ def lower(b: Builder, machine: Machine, operation: Op, operands: Sequence[Plain]
         return _as_element(b, _classify(b, name, operands[0]), element)
     if name in ("fmax", "fmin"):
         return _direct_binary(b, "maxnumf" if name == "fmax" else "minnumf", operands)
-    result = _compute(b, machine, name, operands)
+    result = _lower_libdevice(b, machine, operation, operands)
+    if result is None:
+        result = _compute(b, machine, name, operands)
     if result is None:
         known = ", ".join(sorted({*_OWN, *_DIRECT, *_LIBRARY}))
         raise refuse(operation, f"there is no function `{name}`", f"known functions: {known}")
     return result if operation.result.type.is_float else b.resize(result, element, signed=False)
+
+
+def _lower_libdevice(b: Builder, machine: Machine, operation: Op, operands: Sequence[Plain]) -> Plain | None:
+    symbol = str(operation.attributes.get("symbol", ""))
+    if operation.name != "tt.extern_elementwise" or not symbol.startswith("__nv_"):
+        return None
+    return lower_symbol(b, machine, symbol.removeprefix("__nv_"), operands, operation.result.type.element)
 
 
 def function_name(operation: Op) -> str:
@@ -77,7 +87,13 @@ def function_name(operation: Op) -> str:
 
 
 def _is_known(name: str) -> bool:
-    return name in _LIBDEVICE or name in _OWN or name in _DIRECT or name in _LIBRARY or name.startswith(("is", "sign"))
+    return (
+        name in _LIBDEVICE
+        or name in _OWN
+        or name in _DIRECT
+        or name in _LIBRARY
+        or name.startswith(("is", "sign", "finite"))
+    )
 
 
 def _compute(b: Builder, machine: Machine, name: str, operands: Sequence[Plain]) -> Plain | None:
