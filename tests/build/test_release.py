@@ -10,7 +10,7 @@ import pytest
 from release_fixture import make_parts, make_release
 
 from precast.cli import main
-from precast.errors import ReleaseError
+from precast.errors import BugError, ReleaseError
 from precast.release.clean import list_releases, remove_releases
 from precast.release.contents import compose_release
 from precast.release.folder import place_release, read_pointer
@@ -94,6 +94,26 @@ def test_every_bit_flip_in_the_manifest_is_noticed(tmp_path):
     for offset in range(0, len(good), 7):
         path.write_bytes(good[:offset] + bytes([good[offset] ^ 1]) + good[offset + 1 :])
         assert find_faults(path.parent), f"offset {offset}"
+
+
+def test_manifest_is_of_one_form_and_has_its_digest(tmp_path):
+    """A changed value is not what the digest tells; a changed form says the same and is refused all the same."""
+    path = make_release(tmp_path) / MANIFEST
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b'"demo"', b'"evil"'))
+    assert find_faults(path.parent) == [f"{path} is damaged: its content does not match its digest"]
+    path.write_bytes(whole.replace(b'"name": ', b'"name":  '))
+    assert find_faults(path.parent) == [f"{path} is damaged: it is not in the form that Precast writes"]
+
+
+def test_pack_that_holds_another_image_than_the_facts_tell_of_is_a_bug(tmp_path):
+    parts = make_parts(tmp_path, {"fp16": b"image one"})
+    (built,) = parts.images
+    ((unit, result),) = built.units
+    other = replace(built, units=((unit, replace(result, image_digest="0" * 64)),))
+    with pytest.raises(BugError) as caught:
+        compose_release(replace(parts, images=(other,)))
+    assert str(caught.value) == f"{built.place} holds another image of {unit} than its facts tell of"
 
 
 def test_absent_and_foreign_files_are_named(tmp_path):

@@ -37,6 +37,9 @@ static void grid_limits(void) {
           "the grid of scale:dtype=fp32,BLOCK=64@cuda:90 is 65536 along y, cuda:90 allows 65535");
     FAILS(small_features_grid(k, stream, FEATURE(CLUSTER), (precast_grid){1 << 30, 1, 1}, NULL, 7), PRECAST_BAD_GRID,
           "the grid of features:FEATURE=cluster@cuda:90 is 1073741824 along x, cuda:90 allows 1073741823");
+    OK(small_scale_grid(k, stream, scale64, (precast_grid){INT32_MAX, 1, 1}, out, x, 1, 7));
+    OK(small_scale_grid(k, stream, scale64, (precast_grid){1, 65535, 65535}, out, x, 1, 7));
+    OK(small_features_grid(k, stream, FEATURE(CLUSTER), (precast_grid){(1 << 30) - 1, 1, 1}, NULL, 7));
 }
 
 static void attributes(void) {
@@ -60,6 +63,19 @@ static void shared_memory(void) {
     FAILS(small_features(k, stream, FEATURE(TOO_MUCH_SHARED), NULL, 3), PRECAST_NO_UNIT,
           "features:FEATURE=too_much_shared@cuda:90 needs 300000 bytes of shared memory, this device gives a block "
           "232448");
+}
+
+static void shared_memory_at_its_limit(void) {
+    fake_shared_limit(100000);
+    open_release();
+    OK(small_features(k, stream, FEATURE(SHARED), NULL, 3));
+}
+
+static void shared_memory_beyond_its_limit(void) {
+    fake_shared_limit(99999);
+    open_release();
+    FAILS(small_features(k, stream, FEATURE(SHARED), NULL, 3), PRECAST_NO_UNIT,
+          "features:FEATURE=shared@cuda:90 needs 100000 bytes of shared memory, this device gives a block 99999");
 }
 
 static void scratch(void) {
@@ -408,7 +424,9 @@ static void nothing_is_taken_for_granted(void) {
 int main(int argc, char **argv) {
     static const scenario all[] = {
         {"plain", plain}, {"hints", hints}, {"zero_grid", zero_grid}, {"grid_limits", grid_limits},
-        {"attributes", attributes}, {"shared_memory", shared_memory}, {"scratch", scratch}, {"allocator", allocator},
+        {"attributes", attributes}, {"shared_memory", shared_memory},
+        {"shared_memory_at_its_limit", shared_memory_at_its_limit},
+        {"shared_memory_beyond_its_limit", shared_memory_beyond_its_limit}, {"scratch", scratch}, {"allocator", allocator},
         {"allocator_changed_by_itself", allocator_changed_by_itself}, {"pass_buffer", pass_buffer},
         {"tensor_descriptors", tensor_descriptors}, {"default_streams", default_streams}, {"two_devices", two_devices},
         {"a_device_for_each_thread", a_device_for_each_thread}, {"tensors_device", tensors_device},
