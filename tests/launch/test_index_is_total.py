@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from index_file import IndexFile
-from launch_release import all_units
+from launch_release import all_units, make_unit
 
+from precast.artifact import TensorDescriptor
 from precast.launch import _launch
-from precast.launch.formats import TYPE_CODES, describe_interface, interface_digest
+from precast.launch.formats import (
+    TYPE_CODES,
+    ImagePlace,
+    IndexedUnit,
+    ReleaseFile,
+    ReleaseIndex,
+    describe_interface,
+    interface_digest,
+    write_index,
+)
 from precast.launch.formats.records import SLOT_VARIED
+from precast.spec.model import Argument
 
 WRONG = "index.bin has a record that points outside its table"
 OTHER = "index.bin has other kernels than its interface digest says"
@@ -91,6 +103,12 @@ def with_hint(field: str, **changes: int | str) -> Callable[[IndexFile], None]:
 def kernels_share_units(index: IndexFile) -> None:
     for number in range(index.count("kernels")):
         index.set("kernels", number, units=0, units_count=index.count("units"))
+
+
+def units_share_parameters(index: IndexFile) -> None:
+    number, unit = unit_of(index, "steady")
+    assert index.get("units", number + 1)["parameters_count"] == unit["parameters_count"]
+    index.set("units", number + 1, parameters=unit["parameters"])
 
 
 def kernel_lacks_a_unit(index: IndexFile) -> None:
@@ -209,6 +227,7 @@ def too_many_threads(index: IndexFile) -> None:
 
 CASES = {
     "kernels share units": kernels_share_units,
+    "units share parameters": units_share_parameters,
     "a unit of no kernel": kernel_lacks_a_unit,
     "a unit in another kernel's span": kernels_swap_units,
     "a unit that names another kernel": set_unit("scale", kernel=0),
@@ -293,6 +312,33 @@ def test_record_that_cannot_be_is_refused(release: Path, folder: Path, case: str
     before = bytes(index.data)
     CASES[case](index)
     assert bytes(index.data) != before
+    assert refusal(index, folder) == WRONG
+
+
+def test_what_is_the_next_kernels_is_refused(folder: Path) -> None:
+    """The slot and the axis beyond a kernel's last are the next one's first, which are of the right kind here."""
+    made = []
+    for name, dtype in itertools.product(("first", "second"), ("bf16", "fp16")):
+        facts = {"tensor_descriptors": (TensorDescriptor("x", True, (64, 32), 6, 2, 3),)}
+        arguments = [Argument("x", f"tensordesc<{dtype}[64,32]>")]
+        made.append(make_unit(name, "cuda:90", [("dtype", dtype)], arguments, ("1", "1", "1"), **facts))
+    file = ReleaseFile("targets/cuda-90/both.pack", 10, "0" * 64)
+    place = ImagePlace(file.path, 0, file.size, file.digest)
+    interface = describe_interface("small", [unit for unit, _ in made])
+    units = tuple(IndexedUnit(unit, facts, place) for unit, facts in made)
+    whole = write_index(ReleaseIndex(interface, units, (file,)))
+    index = IndexFile(whole)
+    index.seal(folder / "index.bin")
+    _launch.open(str(folder))
+    with_parameter("first", 1, slot="slots")(index)
+    assert refusal(index, folder) == WRONG
+    index = IndexFile(whole)
+    assert index.get("slots", 0)["dtype_axis"] == 0
+    index.set("slots", 0, dtype_axis=1)
+    assert refusal(index, folder) == WRONG
+    index = IndexFile(whole)
+    index.set("kernels", 0, units_count=3)
+    index.set("kernels", 1, units=3, units_count=1)
     assert refusal(index, folder) == WRONG
 
 
