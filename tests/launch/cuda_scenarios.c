@@ -40,6 +40,7 @@ static void grid_limits(void) {
     OK(small_scale_grid(k, stream, scale64, (precast_grid){INT32_MAX, 1, 1}, out, x, 1, 7));
     OK(small_scale_grid(k, stream, scale64, (precast_grid){1, 65535, 65535}, out, x, 1, 7));
     OK(small_features_grid(k, stream, FEATURE(CLUSTER), (precast_grid){(1 << 30) - 1, 1, 1}, NULL, 7));
+    CHECK(fake_launch_count() == 3);
 }
 
 static void attributes(void) {

@@ -243,7 +243,7 @@ CASES = {
     "two scratches of a kind": two_scratches_of_a_kind,
     "a number for a pointer": with_parameter("scale", 0, type=TYPE_CODES["i64"]),
     "a pointer to no type": with_parameter("scale", 0, type=POINTER | 20),
-    "a buffer without a parameter": with_parameter("features", 2, kind=3),
+    "a buffer without a parameter": with_parameter("tally", 2, kind=3),
     "a parameter of the buffer beyond": with_parameter("features", 2, extra=1),
     "an argument that says more than whether it is written": with_parameter("scale", 0, extra=2),
     "a number taken for a tensor": number_taken_for_a_tensor,
