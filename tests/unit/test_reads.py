@@ -2,12 +2,15 @@
 
 import hashlib
 import os
+import subprocess
+import sys
 
 import pytest
 
+from precast.engines.triton.environment import worker_environment
 from precast.engines.triton.load import KernelLoader
 from precast.reads import ABSENT, Read, ReadKind, digest_now
-from precast.spec.model import Source
+from precast.spec.model import CompileSettings, Source
 from precast.target import Target
 
 CPU, CUDA, HIP = (Target.parse(text) for text in ("cpu:x86-64-v3", "cuda:90", "hip:gfx942"))
@@ -207,3 +210,22 @@ def test_a_capability_is_the_units(load):
     text = HEAD + "import torch\nVALUE = tl.constexpr(torch.cuda.get_device_capability()[0])\n" + KERNEL
     assert [load(text, target).function.__globals__["VALUE"].value for target in (CUDA, HIP)] == [9, 9]
     assert load(text, Target.parse("cuda:120")).function.__globals__["VALUE"].value == 12
+
+
+def test_a_back_end_beside_triton_is_not_asked(tmp_path):
+    """Workers know Triton's own back ends alone, whatever is installed for its entry points."""
+    package, site = tmp_path / "site" / "other_backend", tmp_path / "site"
+    (site / "other_backend-1.dist-info").mkdir(parents=True)
+    (site / "other_backend-1.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: other-backend\nVersion: 1\n"
+    )
+    (site / "other_backend-1.dist-info" / "entry_points.txt").write_text("[triton.backends]\ncpu = other_backend\n")
+    package.mkdir()
+    (package / "__init__.py").write_text("raise SystemExit('asked')\n")
+    program = f"import sys; sys.path.insert(0, {str(site)!r}); import triton; print(*sorted(triton.backends.backends))"
+    environment = worker_environment(CompileSettings(), os.environ, str(tmp_path))
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (ran.stdout.split(), ran.stderr) == (["amd", "nvidia"], "")
+    del environment["TRITON_BACKENDS_IN_TREE"]  # what it is there for
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert "asked" in ran.stderr

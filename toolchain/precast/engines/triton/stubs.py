@@ -23,6 +23,7 @@ from typing import Any, NoReturn, Protocol
 MARK = "__precast_standin__"
 NEWEST = "999.0.0"  # a version with which code takes the way that it has for releases of today
 NOWHERE = "/nonexistent"
+EXCEPTIONS: dict[str, type[BaseException]] = {"Error": Exception, "Exception": Exception, "Warning": UserWarning}
 
 
 class NotInstalled(Exception):
@@ -58,6 +59,7 @@ class Standin:
         self._seal = seal
         self._cause = cause
         self._parts: dict[str, Standin] = {}
+        self._exceptions: dict[str, type[BaseException]] = {}
 
     @property
     def origin(self) -> str:
@@ -79,6 +81,8 @@ class Standin:
             return NEWEST
         if name == "__file__":
             return f"{self.__fspath__()}/__init__.py"
+        if name in ("__name__", "__qualname__"):
+            return self._name.rpartition(".")[2]
         if name == "__triton_builtin__" and self._seal.closed:
             return True  # so that Triton uses it where it stands, and fails there
         if name.startswith("__") and name.endswith("__"):
@@ -87,7 +91,14 @@ class Standin:
         try:
             return self._seal.answer(f"{self._name}.{name}")
         except KeyError:
-            return self._part(name, f"{self._name}.{name}")
+            return self._exception(name) or self._part(name, f"{self._name}.{name}")
+
+    def _exception(self, name: str) -> type[BaseException] | None:
+        """A class of its own for what is named like one of exceptions, which handlers and filters need."""
+        kind = next((kind for ending, kind in EXCEPTIONS.items() if name.endswith(ending)), None)
+        if kind is not None and name not in self._exceptions:
+            self._exceptions[name] = type(name, (kind,), {})
+        return self._exceptions.get(name)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """As a decorator it leaves what it decorates, as a metaclass it is `type`; else it gives a stand-in."""
