@@ -299,3 +299,53 @@ def test_a_default_that_depends_on_the_target(tmp_path):
     units = [each.unit for each in plan(make_project(tmp_path, ASKED | files)).units]
     found = {str(unit.target): unit.arguments[2].value for unit in units}
     assert found == {"cuda:90": 32, "hip:gfx942": 64}
+
+
+def write_source(folder, data):
+    make_project(folder, {"pyproject.toml": SETTINGS, "kernels/scale.toml": None, "kernels/scale.py": None})
+    (folder / "kernels").mkdir(exist_ok=True)
+    (folder / "kernels/one.toml").write_text(SPEC)
+    (folder / "kernels/one.py").write_bytes(data)
+    return folder
+
+
+TEXT = HEAD + '# é\nNAME = "é"\nWIDTH = len(NAME)\n' + KERNEL.format(default=" = WIDTH").strip() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"\xef\xbb\xbf" + TEXT.encode(), "1"),
+        (TEXT.replace("\n", "\r\n").encode(), "1"),
+        (TEXT.replace("\n", "\r").encode(), "1"),
+        (b"# -*- coding: latin-1 -*-\n" + TEXT.encode("latin-1"), "1"),
+        (b"\n# vim: set fileencoding=cp1252 :\n" + TEXT.encode("cp1252"), "1"),
+        (b"# coding: latin-1\n" + TEXT.encode("utf-8"), "2"),
+    ],
+)
+def test_sources_in_other_encodings(engine, tmp_path, data, value):
+    found = plan(write_source(tmp_path, data))
+    text = engine.read_source(found.job(found.units[0].unit)).output.text
+    engine._loader.close()
+    assert f"arith.constant {value} : i32" in text
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (TEXT.encode("latin-1"), "kernels/one.py:7:3: error: not UTF-8 text: byte 0xe9"),
+        (TEXT.encode("utf-16"), "kernels/one.py:1:1: error: not UTF-8 text: byte 0xff"),
+        (b"# coding: klingon\n", "kernels/one.py:1:1: error: not valid Python: unknown encoding: klingon"),
+        (TEXT.encode() + b"X = " + b"+".join([b"1"] * 20000),
+         "kernels/one.py:1:1: error: its expressions are nested more deeply than Python can read"),
+    ],
+)  # fmt: skip
+def test_sources_that_cannot_be_read(tmp_path, data, message):
+    assert error_text(write_source(tmp_path, data)).splitlines()[0] == message
+
+
+@pytest.mark.parametrize("source", ["V: tl.constexpr = tl.constexpr(V)", "V = W\nW = V", "V = (V := 3)"])
+def test_a_default_that_is_its_own(tmp_path, source):
+    """It is no literal; whether it is anything the import tells."""
+    text = error_text(write_source(tmp_path, (HEAD + source + KERNEL.format(default=" = V")).encode()))
+    assert text.startswith("kernels/one.py:7:1: error: the kernel's module does not import: NameError:") or not text

@@ -223,3 +223,33 @@ def test_values_that_are_missing_in_some_variant(tmp_path, spec, kernel, message
     make_project(tmp_path, {"kernels/scale.toml": spec, "kernels/scale.py": kernel})
     lines = error_text(tmp_path, targets=("cuda:90",)).splitlines()
     assert lines[0] == message
+
+
+def test_a_kernel_of_too_many_units_is_counted_and_not_made(tmp_path):
+    every = "\n".join(f"{name} = [{', '.join(map(str, range(200)))}]" for name in ("BLOCK", "EVEN", "num_stages"))
+    files = {"kernels/scale.toml": SPEC.replace("BLOCK = [128]", every)}
+    message = (
+        "kernels/scale.toml:11:15: error: kernel `scale` would have 48,000,000 units, more than 10,000: "
+        "2 of `dtype` × 200 of `BLOCK` × 200 of `EVEN` × 200 of `num_stages` × 3 targets"
+    )
+    assert message in error_text(make_project(tmp_path, files)).splitlines()
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(20, False), (19, True), (0, False)])
+def test_the_limit_of_units_is_a_setting(tmp_path, limit, refused):
+    sections = '\n[kernel.scale.target."hip:*"]\nBLOCK = [1, 2, 3]\n'
+    configs = "configs = [{ EVEN = true, num_warps = 4 }, { EVEN = false, num_warps = 8 }]\n"
+    spec = SPEC.replace("\n[kernel.scale.args]", f"{configs}\n[kernel.scale.args]") + sections
+    files = {"pyproject.toml": SETTINGS + f"max_units = {limit}\n", "kernels/scale.toml": spec}
+    message = "kernel `scale` would have 20 units, more than 19: 2 of `dtype` × 3 of `BLOCK` × 2 configs × 3 targets"
+    text = error_text(make_project(tmp_path, files))
+    assert message in text if refused else not text
+
+
+def test_many_arguments_that_are_specialised_each_are_counted_at_once(tmp_path):
+    arguments = ", ".join(f"a{number}" for number in range(40))
+    types = "\n".join(f'a{number} = {{ type = "i32", specialize = [16, 1], each = true }}' for number in range(40))
+    kernel = f"import triton\n\n\n@triton.jit\ndef scale_kernel({arguments}):\n    pass\n"
+    spec = f'[kernel.scale]\nsource = "scale.py:scale_kernel"\n\n[kernel.scale.args]\n{types}\n'
+    text = error_text(make_project(tmp_path, {"kernels/scale.py": kernel, "kernels/scale.toml": spec}))
+    assert f"`specialize` makes {3**40} variants of every combination; at most 8 are allowed" in text

@@ -107,3 +107,18 @@ def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
     (tmp_path / "x.toml").write_bytes(b"\xef\xbb\xbfa = 3\n")
     node = read_document(tmp_path / "x.toml", "x.toml").root.table()["a"]
     assert (node.value, str(node.place)) == (3, "x.toml:1:5")
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a = 1\nb = " + "[" * 5000 + "]" * 5000, ":2:5004"),
+        ("a = " + "{ b = " * 5000 + "1" + "}" * 5000, f":1:{5 + 6 * 4999}"),
+        (".".join("a" * 5000) + " = 1", ":1:9998"),
+        ("[" + ".".join("a" * 5000) + "]", ":1:9999"),
+    ],
+)
+def test_what_is_nested_too_deeply_is_told_at_its_place(text, place):
+    with pytest.raises(SpecError) as caught:
+        parse_document(text, "f.toml")
+    assert str(caught.value) == f"f.toml{place}: not valid TOML: nested too deeply"

@@ -26,8 +26,9 @@ NATIVE = "native"
 _NATIVE_TARGET = f"{Backend.CPU.value}:{NATIVE}"
 KEYS = (
     "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "environment",
-    "line_info",    "time_limit_s", "memory_limit_mb",
+    "line_info", "time_limit_s", "memory_limit_mb", "max_units",
 )  # fmt: skip
+MAX_UNITS = 10_000
 PASS_KEYS = ("use", "kernels", "variants", "targets", "options", "at", "enabled")
 # Read at a process's start, before a project's settings can be: these stay the user's and change no code.
 HARMLESS_VARIABLES = frozenset({"TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_DUMP_DIR"})
@@ -50,6 +51,7 @@ class Project:
     settings: CompileSettings = field(default_factory=CompileSettings)
     time_limit_s: float = 600.0  # of one unit
     memory_limit_mb: int = 0  # of one worker; 0: none
+    max_units: int = MAX_UNITS  # of one kernel; 0: any number
     native: str = ""  # the level that `cpu:native` stands for, where it is among the targets
     defaults: Mapping[str, Node] = field(default_factory=dict, repr=False, compare=False)  # options of every kernel
 
@@ -109,6 +111,7 @@ class _Reader:
             settings=self._settings(),
             time_limit_s=float(self._integer("time_limit_s", 600)),
             memory_limit_mb=self._integer("memory_limit_mb", 0),
+            max_units=self._integer("max_units", MAX_UNITS),
             native=self._native_level,
             defaults=defaults,
         )

@@ -199,7 +199,8 @@ class _Planner:
         return tuple(specs.values())
 
     def _read_file(self, file: Path, specs: dict[str, KernelSpec]) -> None:
-        around = Surroundings(self._sources, self._project.targets, self._project.defaults, self._import)
+        project = self._project
+        around = Surroundings(self._sources, project.targets, project.defaults, self._import, project.max_units)
         with self._parts.part(Path(os.path.relpath(file, self._project.folder)).as_posix()) as problems:
             for name, node in kernel_tables(read_document(file, str(file)), problems):
                 with self._parts.kernel(name):

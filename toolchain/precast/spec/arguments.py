@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 
 from precast.errors import Place
@@ -71,13 +72,22 @@ def hint_variants(arguments: Iterable[ArgumentSpec]) -> tuple[tuple[Hint, ...], 
     Arguments without `each` are joint: for a divisor, all that name it hold or none. Where both hold, `==1` is said.
     """
     specialised = [argument for argument in arguments if argument.specialize]
-    groups = [[argument] for argument in specialised if argument.each]
-    joint = [argument for argument in specialised if not argument.each]
-    choices = [_group_choices(group) for group in ([joint] if joint else []) + groups]
     order = {argument.name: index for index, argument in enumerate(specialised)}
     variants = [tuple(sorted(itertools.chain(*sets), key=lambda hint: order[hint.argument])) for sets in
-                itertools.product(*choices)]  # fmt: skip
+                itertools.product(*_choices(specialised))]  # fmt: skip
     return tuple(dict.fromkeys(variants))
+
+
+def count_hint_variants(arguments: Iterable[ArgumentSpec]) -> int:
+    """How many `hint_variants` there are, without making any."""
+    return math.prod(map(len, _choices([argument for argument in arguments if argument.specialize])))
+
+
+def _choices(specialised: Sequence[ArgumentSpec]) -> list[list[tuple[Hint, ...]]]:
+    """For each group of arguments that hold together, its hint sets."""
+    groups = [[argument] for argument in specialised if argument.each]
+    joint = [argument for argument in specialised if not argument.each]
+    return [_group_choices(group) for group in ([joint] if joint else []) + groups]
 
 
 def _group_choices(group: Sequence[ArgumentSpec]) -> list[tuple[Hint, ...]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from precast.errors import SpecError, nearest_hint
 from precast.grid import Expression, parse_grid
-from precast.spec.arguments import MAXIMUM_HINT_VARIANTS, hint_place, hint_variants
+from precast.spec.arguments import MAXIMUM_HINT_VARIANTS, count_hint_variants, hint_place
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import Constant, KernelSpec
 from precast.spec.options import ALL_OPTIONS
@@ -92,7 +92,7 @@ def _valueless(table: KernelTable, spec: KernelSpec, parameter: Parameter) -> Sp
 
 def check_hints(table: KernelTable, spec: KernelSpec) -> None:
     """Specialisation makes at most eight variants of each combination of the matrix."""
-    count = len(hint_variants(spec.arguments))
+    count = count_hint_variants(spec.arguments)
     if count > MAXIMUM_HINT_VARIANTS:
         message = (
             f"`specialize` makes {count} variants of every combination; at most {MAXIMUM_HINT_VARIANTS} are allowed"

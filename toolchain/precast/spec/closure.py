@@ -63,7 +63,7 @@ def read_imports(source: bytes) -> dict[str, Any]:
     """The imports of a file, JSON-able; of one that is not Python, none (loading it will say so)."""
     try:
         tree = ast.parse(source)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {"records": [], "attributes": []}
     top = {id(node) for node in _outside_functions(tree)}
     records = [[*found, id(node) in top] for node in ast.walk(tree) for found in _imports_of(node)]

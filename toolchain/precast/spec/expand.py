@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from precast.errors import Place, SpecError
 from precast.grid import fold
 from precast.spec.arguments import hint_variants
+from precast.spec.counting import axes_on
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import (
     Argument,
@@ -49,11 +50,9 @@ def expand_kernel(spec: KernelSpec, targets: Iterable[Target], problems: Problem
 def _expand_on(spec: KernelSpec, target: Target, problems: Problems) -> Iterator[Unit]:
     sections = [section for section in spec.targets if target.matches(section.pattern)]
     options = dict(spec.options)
-    axes = {axis.name: axis for axis in spec.axes}
     for section in sections:
         options.update(section.options)
-        axes.update({axis.name: axis for axis in section.axes})
-    for values in combinations(tuple(axes.values()), spec.configs_on(target)):
+    for values in combinations(tuple(axes_on(spec, target).values()), spec.configs_on(target)):
         if not is_excluded(spec, values):
             expansion = _Expansion(spec, target, dict(values), options)
             problems.add(expansion.grid_errors(values))

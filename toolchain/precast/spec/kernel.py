@@ -14,6 +14,7 @@ from pathlib import Path
 from precast.errors import BugError, SpecError, nearest_hint
 from precast.spec.arguments import read_argument
 from precast.spec.checks import check_hints, check_names, check_values, read_grid
+from precast.spec.counting import check_count
 from precast.spec.imported import ImportedKernel
 from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
 from precast.spec.model import ArgumentSpec, KernelSpec, Source
@@ -43,6 +44,7 @@ class Surroundings:
     targets: tuple[Target, ...]
     defaults: Mapping[str, Node]
     imported: Importing
+    max_units: int  # of one kernel
 
 
 def kernel_tables(document: Document, problems: Problems) -> Iterator[tuple[str, Node]]:
@@ -79,12 +81,16 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
 
 def _read_source(table: KernelTable, folder: Path, around: Surroundings) -> tuple[Source, Signature]:
     """The kernel's source with its signature: from its text, else from an import of its module."""
-    source, signature = around.sources.read(table.fields["source"], folder)
+    node = table.fields["source"]
+    try:
+        source, signature = around.sources.read(node, folder)
+    except RecursionError:
+        raise node.error(f"`{node.text()}` leads back to itself, or is nested too deeply to be read") from None
     if signature is not None:
         return source, signature
     only = read_only(replace(table, problems=Problems()))
     targets = [target for target in around.targets if any(map(target.matches, only))]
-    signature = combine_signatures(table.fields["source"], around.imported(source, targets))
+    signature = combine_signatures(node, around.imported(source, targets))
     return replace(source, gluon=signature.gluon), signature
 
 
@@ -100,6 +106,7 @@ def _complete(table: KernelTable, spec: KernelSpec, signature: Signature, around
         spec = add_answers(table, spec, questions, around.imported(spec.source, targets))
         check_values(table, spec, signature, targets)
     check_names(table, spec)
+    check_count(table, spec, targets, around.max_units)
     return replace(spec, grid=read_grid(table, spec))
 
 

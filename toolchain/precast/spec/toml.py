@@ -159,12 +159,27 @@ def parse_document(text: str, name: str) -> Document:
     """The document that `text` is; `SpecError` at the place where it is not TOML."""
     try:
         data = tomllib.loads(text)
+        places = _Places(name, text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(error), text, name) from None
     except ValueError as error:  # a number of more digits than Python reads
         raise SpecError(f"not valid TOML: {error}".partition(";")[0], Place(name, 1)) from None
-    places = _Places(name, text)
+    except RecursionError:
+        raise SpecError("not valid TOML: nested too deeply", _deepest(text, name)) from None
     return Document(name, data, places.keys, places.values)
+
+
+def _deepest(text: str, name: str) -> Place:
+    """Where a text is nested most deeply, or has its longest name of dotted parts."""
+    depth = deepest = 0
+    place = Place(name, 1)
+    for number, line in enumerate(text.split("\n"), 1):
+        for column, letter in enumerate(line, 1):
+            depth += (letter in "[{.") - (letter in "]}")
+            if depth > deepest:
+                deepest, place = depth, Place(name, number, column)
+        depth -= line.count(".")
+    return place
 
 
 def _syntax_error(message: str, text: str, name: str) -> SpecError:

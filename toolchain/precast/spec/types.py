@@ -17,6 +17,7 @@ BITS = {
     "fp16": 16, "bf16": 16, "fp32": 32, "fp64": 64,
     "fp8e4nv": 8, "fp8e5": 8, "fp8e4b8": 8, "fp8e5b16": 8, "fp8e4b15": 8,
 }  # fmt: skip
+MAXIMUM_PARTS = 64  # pointers and tuples of one type
 # A constexpr that is a data type is written `tl.` and Triton's name or ours; Triton's name is what is kept.
 TRITON_NAMES = {
     "i1": "int1", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
@@ -66,6 +67,8 @@ class ArgumentType:
 @functools.lru_cache(maxsize=4096)  # a few texts, asked for again by every variant
 def parse_type(text: str) -> ArgumentType:
     """The type that `text` writes; `SpecError` without a place when there is no such type."""
+    if max(text.count("("), text.count("*")) > MAXIMUM_PARTS:
+        raise SpecError(f"a type of more than {MAXIMUM_PARTS} pointers or tuples")
     word = text.strip()
     if word in BITS:
         return ArgumentType("scalar", word)

@@ -7,6 +7,7 @@ standard library alone.
 from __future__ import annotations
 
 import enum
+import inspect
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -68,6 +69,9 @@ class Call:
 def bind(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
     """Values by parameter name, defaults among them."""
     names: list[str] = function.arg_names
+    star = star_of(function.fn)
+    if star and star[0] < len(arguments):
+        arguments = (*arguments[: star[0]], tuple(arguments[star[0] :]))
     if len(arguments) > len(names):
         raise TypeError(f"`{function.fn.__name__}` takes {len(names)} arguments, not {len(arguments)}")
     values = dict(zip(names, arguments, strict=False))
@@ -77,12 +81,22 @@ def bind(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any])
     for parameter in function.params[len(arguments) :]:
         if parameter.name in keywords:
             values[parameter.name] = keywords[parameter.name]
+        elif star and parameter.name == star[1]:
+            values[parameter.name] = ()
         elif parameter.has_default:
             values[parameter.name] = parameter.default
     missing = [name for name in names if name not in values]
     if missing:
         raise TypeError(f"`{function.fn.__name__}` misses its arguments {', '.join(missing)}")
     return values
+
+
+def star_of(function: Any) -> tuple[int, str] | None:
+    """Number and name of the parameter that takes all further arguments, as a tuple; None where there is none."""
+    code = function.__code__
+    if not code.co_flags & inspect.CO_VARARGS:
+        return None
+    return code.co_argcount, code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
 
 
 def plain(value: Any) -> Any:

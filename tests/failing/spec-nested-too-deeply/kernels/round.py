@@ -1,0 +1,3 @@
+from back import make
+
+scale_kernel = make()
