@@ -172,6 +172,7 @@ def test_fragment_makes_the_missing_unit(served, tmp_path, name):
         (float("inf"), 1e-30, False),
         (True, "tl.float16", False),
         (None, "none", False),
+        ("None", 1.0, False),
         ((1, (2.0, None, "a:b"), True), -0.0, False),
         (2**64, "a:b", False),
         ('"quoted"', (), False),

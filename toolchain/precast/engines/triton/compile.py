@@ -33,6 +33,7 @@ from precast.errors import Place, PrecastError, ToolError
 from precast.job import Job
 from precast.passes.elementwise import check_lowered
 from precast.spec.model import Options
+from precast.spec.naming import modules_in
 from precast.target import Backend, Target
 
 MODULE_STAGES = ("ttir", "glir", "ttgir")  # whose text is MLIR that libtriton parses
@@ -165,7 +166,9 @@ class TritonEngine:
 
     def _load(self, job: Job) -> Loaded:
         python_path = [Path(each) for each in job.python_path]
-        return self._loader.load(job.unit.source, Path(job.project), python_path, job.unit.target)
+        loaded = self._loader.load(job.unit.source, Path(job.project), python_path, job.unit.target)
+        self._loader.import_named(name for each in job.unit.arguments for name in modules_in(each.value))
+        return loaded
 
     def _backend(self, wanted: Target) -> Any:
         target = v3_9.compiler_target(wanted)

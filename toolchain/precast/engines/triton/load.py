@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -106,12 +106,33 @@ class KernelLoader:
         with self._recorder.watching(loaded.recording), v3_9.answering_for(device):
             yield
 
+    def import_named(self, names: Iterable[str]) -> None:
+        """Imports modules that constexprs name, as the kernel's own was."""
+        session, loaded = self._session, self._loaded
+        missing = [name for name in names if name not in sys.modules]
+        if not missing or session is None or loaded is None:
+            return
+        session.seal.closed = False
+        try:
+            with self._recorder.watching(loaded.recording), v3_9.answering_for(loaded.device):
+                for name in missing:
+                    _import_named(name)
+        finally:
+            session.seal.closed = True
+
     def close(self) -> None:
         """Forgets the module that is loaded."""
         if self._session is not None:
             self._session.close()
             v3_9.forget_functions()
         self._key, self._session, self._loaded = (), None, None
+
+
+def _import_named(name: str) -> None:
+    try:
+        importlib.import_module(name)
+    except Exception as error:  # the module is the user's and may raise anything
+        raise StageFailure(f"module `{name}`, which a constexpr names, does not import: {error}") from error
 
 
 def module_name(source: Source, project: Path) -> tuple[str, Path]:

@@ -116,12 +116,12 @@ def _options(call: Call, options: dict[str, Any], units: Sequence[Unit], backend
 def _constexpr(what: str, value: Any) -> str:
     """A constexpr's value as TOML; a text that a spec would take for something else has quotes of its own."""
     if value is None:
-        return '"none"'
+        return '"None"'
     if isinstance(value, Spelled) and value.is_tuple:
         return f"[{', '.join(_constexpr(what, item) for item in items_of(value))}]"
     if isinstance(value, Spelled):
         return _toml(what, value.text) if value.is_reference else value.text
-    if isinstance(value, str) and (value == "none" or value[:1] == '"' or ":" in value):
+    if isinstance(value, str) and (value == "None" or value[:1] == '"' or ":" in value):
         return _toml(what, json.dumps(value, ensure_ascii=False))
     return _toml(what, value)
 
