@@ -90,20 +90,19 @@ CONFIGS = "@triton.autotune([triton.Config({'V': 1}), triton.Config({'V': 2}, nu
     ("change", "message"),
     [
         (
-            "kernel.configs.pop()",
-            "it read the config `V=2, num_ctas=1, num_stages=3, num_warps=8`, which the imported @triton.autotune "
+            "kernel.configs.pop(0)",
+            "it read the config `V=1, num_ctas=1, num_stages=3, num_warps=4`, which the imported @triton.autotune "
             "does not have",
         ),
         (
             "kernel.configs.append(triton.Config({'V': 3}, maxnreg=64))",
-            "the imported @triton.autotune has the config `V=3, maxnreg=64, num_ctas=1, num_stages=3, num_warps=4`, "
-            "which it did not read",
+            "the imported @triton.autotune has other configs than those that it read",
         ),
         (
             "kernel.configs[0].kwargs['V'] = [1]",
-            "it read 2 configs of @triton.autotune and imported a value of type list in one of its configs",
+            "it read configs of @triton.autotune and imported a value of type list in one of its configs",
         ),
-        ("kernel = kernel.fn", "it read 2 configs of @triton.autotune and imported none"),
+        ("kernel = kernel.fn", "it read configs of @triton.autotune and imported none"),
     ],
 )
 def test_configs_that_change_behind_the_text(read, change, message):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from precast.spec.model import Constant
+from precast.digest import digest_text
+from precast.spec.model import Constant, Values, format_constant
 from precast.spec.syntax import ModuleSyntax
 
 # The options that a `triton.Config` takes after its table of constexprs, in Triton's order.
@@ -20,6 +21,17 @@ class Config:
     """One literal `triton.Config`: constexprs, then the options that it names, in the order written."""
 
     values: tuple[tuple[str, Constant], ...]
+
+
+def describe_config(config: Values) -> str:
+    """A config by all that it sets, the same text whatever its own says and in which order."""
+    said = {**CONFIG_DEFAULTS, **{name: value for name, value in config if (name, value) != ("maxnreg", None)}}
+    return ", ".join(f"{name}={format_constant(said[name])}" for name in sorted(said))
+
+
+def digest_configs(configs: Iterable[Values]) -> str:
+    """sha256 hex over a set of configs."""
+    return digest_text("\n".join(sorted({describe_config(config) for config in configs})))
 
 
 def last_word(module: ModuleSyntax, use: ast.expr) -> str:

@@ -14,6 +14,7 @@ from precast.errors import Place, SpecError
 from precast.grid import fold
 from precast.spec.arguments import hint_variants
 from precast.spec.counting import axes_on
+from precast.spec.decorators import digest_configs
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import (
     Argument,
@@ -52,20 +53,22 @@ def _expand_on(spec: KernelSpec, target: Target, problems: Problems) -> Iterator
     options = dict(spec.options)
     for section in sections:
         options.update(section.options)
-    for values in combinations(tuple(axes_on(spec, target).values()), spec.configs_on(target)):
+    axes, configs = tuple(axes_on(spec, target).values()), spec.configs_on(target)
+    digest = digest_configs(configs) if spec.configs_of_source else ""
+    for values, config in combinations(axes, configs):
         if not is_excluded(spec, values):
-            expansion = _Expansion(spec, target, dict(values), options)
+            expansion = _Expansion(spec, target, dict(values), options, config if digest else (), digest)
             problems.add(expansion.grid_errors(values))
             with problems.collect():
                 yield from expansion.units(values)
 
 
-def combinations(axes: tuple[Axis, ...], configs: tuple[Values, ...]) -> Iterator[Values]:
-    """Every choice of one value per axis, with every joint config; an axis that a config names gives way to it."""
+def combinations(axes: tuple[Axis, ...], configs: tuple[Values, ...]) -> Iterator[tuple[Values, Values]]:
+    """Every choice of one value per axis, with every joint config, and that config; an axis that it names gives way."""
     for config in configs or ((),):
         free = [axis for axis in axes if axis.name not in dict(config)]
         for chosen in itertools.product(*(axis.values for axis in free)):
-            yield (*zip((axis.name for axis in free), chosen, strict=True), *config)
+            yield (*zip((axis.name for axis in free), chosen, strict=True), *config), config
 
 
 def is_excluded(spec: KernelSpec, values: Values) -> bool:
@@ -82,6 +85,8 @@ class _Expansion:
     target: Target
     values: Mapping[str, Constant]
     options: Mapping[str, str | bool | int | float]
+    config: Values  # the source's own that it is of, if it is of one
+    configs: str  # the digest of all those
 
     def units(self, values: Values) -> Iterator[Unit]:
         types = {argument.name: self._type(argument) for argument in self.spec.arguments}
@@ -103,8 +108,7 @@ class _Expansion:
     def _reading(self) -> SourceReading:
         silent = set(self.spec.constexprs) - set(self.values) - set(dict(self.spec.constants))
         defaults = tuple((name, self._constant(name)) for name in self.spec.constexprs if name in silent)
-        configs = self.spec.configs_on(self.target) if self.spec.configs_of_source else None
-        return SourceReading(defaults, configs)
+        return SourceReading(defaults, self.config, self.configs)
 
     def grid_errors(self, values: Values) -> Iterator[SpecError]:
         """A grid that goes wrong whatever the arguments are is told here, and not by each launch."""

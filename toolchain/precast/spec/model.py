@@ -130,11 +130,13 @@ class KernelSpec:
 class SourceReading:
     """What the plan read in a kernel's source, beside names and order of its parameters, and built a unit on.
 
-    A worker compares it with what it imports. `configs` are all those of @triton.autotune, where the spec takes them.
+    A worker compares it with what it imports. Where the spec takes the configs of @triton.autotune, `config` is the
+    unit's own and `configs` the digest of all of them: every unit of a long list holds but its own.
     """
 
     defaults: Values = ()  # constexprs that have the source's own value
-    configs: tuple[Values, ...] | None = None
+    config: Values = ()
+    configs: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import Any
 from precast.engines import StageFailure
 from precast.engines.triton.imported import describe_imported
 from precast.errors import Place
-from precast.spec.decorators import CONFIG_DEFAULTS
+from precast.spec.decorators import describe_config, digest_configs
 from precast.spec.imported import ImportedKernel
-from precast.spec.model import Unit, Values, format_constant
+from precast.spec.model import SourceReading, Unit, format_constant
 
 HINT = "give each name one value: the plan reads the text of a source and does not run it"
 
@@ -37,7 +37,7 @@ def find_difference(unit: Unit, imported: ImportedKernel) -> str:
     found = _signature((each.name, each.constexpr) for each in imported.parameters)
     if read != found:
         return f"it read the arguments {read} and imported {found}"
-    return _defaults_difference(unit, imported) or _configs_difference(unit.reading.configs, imported)
+    return _defaults_difference(unit, imported) or _configs_difference(unit.reading, imported)
 
 
 def _signature(parameters: Iterable[tuple[str, bool]]) -> str:
@@ -57,24 +57,18 @@ def _defaults_difference(unit: Unit, imported: ImportedKernel) -> str:
     return ""
 
 
-def _configs_difference(configs: tuple[Values, ...] | None, imported: ImportedKernel) -> str:
-    if configs is None:
+def _configs_difference(reading: SourceReading, imported: ImportedKernel) -> str:
+    if not reading.configs:
         return ""
     if imported.configs is None:
-        return f"it read {len(configs)} configs of @triton.autotune and imported none"
+        return "it read configs of @triton.autotune and imported none"
     if imported.configs_fault:
-        return f"it read {len(configs)} configs of @triton.autotune and imported {imported.configs_fault}".rstrip(",")
-    read = dict.fromkeys(_describe_config(config) for config in configs)
-    found = dict.fromkeys(_describe_config(config) for config in imported.configs)
-    missing, extra = [each for each in read if each not in found], [each for each in found if each not in read]
-    if missing:
-        return f"it read the config `{missing[0]}`, which the imported @triton.autotune does not have"
-    return f"the imported @triton.autotune has the config `{extra[0]}`, which it did not read" if extra else ""
-
-
-def _describe_config(config: Values) -> str:
-    said = {**CONFIG_DEFAULTS, **{name: value for name, value in config if (name, value) != ("maxnreg", None)}}
-    return ", ".join(f"{name}={format_constant(said[name])}" for name in sorted(said))
+        return f"it read configs of @triton.autotune and imported {imported.configs_fault}".rstrip(",")
+    own = describe_config(reading.config)
+    if own not in map(describe_config, imported.configs):
+        return f"it read the config `{own}`, which the imported @triton.autotune does not have"
+    same = digest_configs(imported.configs) == reading.configs
+    return "" if same else "the imported @triton.autotune has other configs than those that it read"
 
 
 def definition_of(function: Any, project: Path) -> Place:
