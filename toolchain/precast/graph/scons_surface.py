@@ -56,7 +56,11 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
         step = self.session.step_of(path_of(self.targets[0]))
         if step is None:
             super().execute()
-        elif not self.session.is_fresh(step):
+        elif self.session.is_fresh(step):
+            return
+        elif not SCons.Action.execute_actions:  # scons -n
+            self.display(f"would make {step.name}")
+        else:
             with self.session.running(step):
                 super().execute()
 

@@ -64,6 +64,7 @@ def _declare_project(env: Any, plugins: Any = ()) -> Any:
     try:
         session = installed_session() or _open_session(env)
         env = env.Clone()
+        env.CacheDir(None)  # what SCons keeps there it hands out unchecked; our store keeps what is worth it
         env.SetOption("max_drift", -1)  # SCons never trusts whole-second times
         open_signatures(env, session.folder / SIGNATURES)
         _build_plugins(env, session, SCons.Util.flatten(plugins))
