@@ -1,22 +1,55 @@
-"""Builds the launcher's Python extension with the package; everything else is in pyproject.toml."""
+"""Builds the launcher's Python extension with the package; everything else is in pyproject.toml.
 
+Releases carry a copy of it, so it is built as their library is: the same bytes from any clone, no path of the machine
+inside, no library path, a mode that does not follow the builder's umask. What the interpreter was built with (its
+debug information, its own library folder) is nothing of ours.
+"""
+
+import os
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 LAUNCH = Path("toolchain/precast/launch")
+FOLDERS = ("extension", "runtime")
+OF_THE_INTERPRETER = ("-g", "-L", "-Wl,-rpath", "-Wl,-R", "-flto", "-fdebug-prefix-map", "-ffile-prefix-map", "-specs")
+
+
+def files(pattern: str) -> list[str]:
+    """The sources that match, in one order on every file system."""
+    return sorted(path.as_posix() for folder in FOLDERS for path in (LAUNCH / folder).glob(pattern))
+
+
+class BuildExtension(build_ext):
+    """`build_ext` without what the interpreter's build adds to each command."""
+
+    def build_extensions(self) -> None:
+        for name in ("compiler_so", "linker_so"):
+            words = getattr(self.compiler, name)
+            setattr(self.compiler, name, [word for word in words if not word.startswith(OF_THE_INTERPRETER)])
+        self.compiler.library_dirs, self.compiler.runtime_library_dirs = [], []
+        os.environ["LC_ALL"] = "C"
+        super().build_extensions()
+
+    def build_extension(self, ext: Extension) -> None:
+        super().build_extension(ext)
+        os.chmod(self.get_ext_fullpath(ext.name), 0o755)
+
 
 setup(
+    cmdclass={"build_ext": BuildExtension},
     ext_modules=[
         Extension(
             "precast.launch._launch",
-            sources=sorted(str(path) for folder in ("extension", "runtime") for path in (LAUNCH / folder).glob("*.c")),
-            depends=sorted(str(path) for folder in ("extension", "runtime") for path in (LAUNCH / folder).glob("*.h")),
-            include_dirs=[str(LAUNCH / "runtime")],
-            define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030A0000")],
-            extra_compile_args=["-std=c11", "-O2", "-fvisibility=hidden"],
+            sources=files("*.c"),
+            depends=files("*.h"),
+            include_dirs=[(LAUNCH / "runtime").as_posix()],
+            define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030A0000"), ("NDEBUG", None)],
+            extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden", f"-ffile-prefix-map={Path.cwd()}=."],
+            extra_link_args=["-Wl,--build-id=none", "-Wl,-s", "-Wl,--as-needed"],
             libraries=["pthread", "dl"],
             py_limited_api=True,
         )
-    ]
+    ],
 )
