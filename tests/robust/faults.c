@@ -1,0 +1,169 @@
+/* Loaded before a process's own libraries: writes down what it does to files below a folder, and lets one such call fail.
+ *
+ * FAULT_ROOT: the folder. FAULT_AT: the number of the call that fails, counted over all processes that share FAULT_COUNT,
+ * a file of eight bytes. FAULT_ERRNO: how. FAULT_KEEP: it and all after it. FAULT_LOG: a file that gets one line for each
+ * call, in the order in which the calls were made; what a file held when it was synced is copied to FAULT_COPIES. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define REAL(name) static __typeof__(&name) real; if (!real) real = (__typeof__(real))dlsym(RTLD_NEXT, #name)
+
+static const char *root, *copies;
+static int64_t *count, at;
+static int fault, keep, journal = -1, on;
+
+__attribute__((constructor)) static void start(void) {
+  const char *shared = getenv("FAULT_COUNT"), *lines = getenv("FAULT_LOG");
+  root = getenv("FAULT_ROOT");
+  copies = getenv("FAULT_COPIES");
+  if (!root || !shared) return;
+  int file = open(shared, O_RDWR | O_CLOEXEC);
+  if (file < 0) return;
+  count = mmap(NULL, sizeof *count, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close(file);
+  if (count == MAP_FAILED) return;
+  at = getenv("FAULT_AT") ? atoll(getenv("FAULT_AT")) : 0;
+  fault = getenv("FAULT_ERRNO") ? atoi(getenv("FAULT_ERRNO")) : EIO;
+  keep = getenv("FAULT_KEEP") != NULL;
+  if (lines) journal = open(lines, O_WRONLY | O_APPEND | O_CLOEXEC);
+  on = 1;
+}
+
+/* The absolute path of what a call is about; 0 when that is not below the folder. */
+static int ours(int folder, const char *path, char *full) {
+  char base[4096] = "", link[64];
+  if (!on || !path) return 0;
+  if (path[0] != '/') {
+    if (folder == AT_FDCWD) {
+      if (!getcwd(base, sizeof base)) return 0;
+    } else {
+      snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+      ssize_t size = readlink(link, base, sizeof base - 1);
+      if (size < 0) return 0;
+      base[size] = 0;
+    }
+    snprintf(full, 8192, "%s%s%s", base, path[0] ? "/" : "", path);
+  } else {
+    snprintf(full, 8192, "%s", path);
+  }
+  size_t size = strlen(root);
+  return !strncmp(full, root, size) && (full[size] == '/' || !full[size]);
+}
+
+static int ours_open(int file, char *full) { return file > 2 && ours(file, "", full); }
+
+static int fails(void) {
+  int64_t number = __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
+  if (!at || (keep ? number < at : number != at)) return 0;
+  errno = fault;
+  return 1;
+}
+
+/* Holds the journal while a call is made and written down, so that the lines are in the order of the calls. */
+static void begin(void) {
+  if (journal >= 0) flock(journal, LOCK_EX);
+}
+
+static void end(int done, const char *what, const char *path, const char *other) {
+  int before = errno;
+  if (journal >= 0) {
+    if (done) dprintf(journal, "%s\t%s\t%s\n", what, path, other);
+    flock(journal, LOCK_UN);
+  }
+  errno = before;
+}
+
+#define OPEN(name, folder, ...)                                                                   \
+  REAL(name);                                                                                     \
+  mode_t mode = 0;                                                                                \
+  char full[8192];                                                                                \
+  if (flags & (O_CREAT | O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); } \
+  if (!ours(folder, path, full)) return real(__VA_ARGS__, flags, mode);                           \
+  if (fails()) return -1;                                                                         \
+  if (!(flags & O_CREAT)) return real(__VA_ARGS__, flags, mode);                                  \
+  begin();                                                                                        \
+  int fresh = access(full, F_OK) != 0, file = real(__VA_ARGS__, flags, mode);                     \
+  end(file >= 0 && fresh, "create", full, "");                                                    \
+  return file
+
+int open(const char *path, int flags, ...) { OPEN(open, AT_FDCWD, path); }
+int open64(const char *path, int flags, ...) { OPEN(open64, AT_FDCWD, path); }
+int openat(int folder, const char *path, int flags, ...) { OPEN(openat, folder, folder, path); }
+int openat64(int folder, const char *path, int flags, ...) { OPEN(openat64, folder, folder, path); }
+
+#define MOVE(name, from_folder, from, to_folder, to, what, ...)                                   \
+  REAL(name);                                                                                     \
+  char source[8192], target[8192];                                                                \
+  if (!ours(to_folder, to, target)) return real(__VA_ARGS__);                                     \
+  ours(from_folder, from, source);                                                                \
+  if (fails()) return -1;                                                                         \
+  begin();                                                                                        \
+  int code = real(__VA_ARGS__);                                                                   \
+  end(code == 0, what, target, source);                                                           \
+  return code
+
+int rename(const char *from, const char *to) { MOVE(rename, AT_FDCWD, from, AT_FDCWD, to, "rename", from, to); }
+int link(const char *from, const char *to) { MOVE(link, AT_FDCWD, from, AT_FDCWD, to, "link", from, to); }
+int linkat(int a, const char *from, int b, const char *to, int flags) { MOVE(linkat, a, from, b, to, "link", a, from, b, to, flags); }
+
+#define CHANGE(name, folder, path, what, other, ...)                                              \
+  REAL(name);                                                                                     \
+  char full[8192];                                                                                \
+  if (!ours(folder, path, full)) return real(__VA_ARGS__);                                        \
+  if (fails()) return -1;                                                                         \
+  begin();                                                                                        \
+  int code = real(__VA_ARGS__);                                                                   \
+  end(code == 0, what, full, other);                                                              \
+  return code
+
+int symlink(const char *to, const char *path) { CHANGE(symlink, AT_FDCWD, path, "symlink", to, to, path); }
+int unlink(const char *path) { CHANGE(unlink, AT_FDCWD, path, "remove", "", path); }
+int unlinkat(int folder, const char *path, int flags) { CHANGE(unlinkat, folder, path, "remove", "", folder, path, flags); }
+int rmdir(const char *path) { CHANGE(rmdir, AT_FDCWD, path, "remove", "", path); }
+int mkdir(const char *path, mode_t mode) { CHANGE(mkdir, AT_FDCWD, path, "folder", "", path, mode); }
+
+int fsync(int file) {
+  REAL(fsync);
+  char full[8192], copy[64] = "";
+  if (!ours_open(file, full)) return real(file);
+  if (fails()) return -1;
+  begin();
+  struct stat status;
+  if (copies && !fstat(file, &status) && S_ISREG(status.st_mode)) {
+    snprintf(copy, sizeof copy, "%d-%lld", (int)getpid(), (long long)*count);
+    char place[8192];
+    snprintf(place, sizeof place, "%s/%s", copies, copy);
+    int out = open(place, O_WRONLY | O_CREAT | O_TRUNC, 0644), in = open(full, O_RDONLY);
+    char block[65536];
+    for (ssize_t size; in >= 0 && out >= 0 && (size = read(in, block, sizeof block)) > 0;)
+      if (write(out, block, (size_t)size) != size) break;
+    close(in);
+    close(out);
+  }
+  int code = real(file);
+  end(code == 0, "sync", full, copy);
+  return code;
+}
+
+#define MOVES_BYTES(name, type, ...)                                                              \
+  REAL(name);                                                                                     \
+  char full[8192];                                                                                \
+  if (ours_open(file, full) && fails()) return -1;                                                \
+  return real(file, __VA_ARGS__)
+
+ssize_t read(int file, void *data, size_t size) { MOVES_BYTES(read, ssize_t, data, size); }
+ssize_t write(int file, const void *data, size_t size) { MOVES_BYTES(write, ssize_t, data, size); }
+ssize_t pread64(int file, void *data, size_t size, off64_t from) { MOVES_BYTES(pread64, ssize_t, data, size, from); }
+ssize_t pwrite64(int file, const void *data, size_t size, off64_t from) { MOVES_BYTES(pwrite64, ssize_t, data, size, from); }
+int ftruncate64(int file, off64_t size) { MOVES_BYTES(ftruncate64, int, size); }

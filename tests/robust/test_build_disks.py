@@ -1,0 +1,145 @@
+"""Builds on disks that fail, and what a power cut leaves of a build: the old release, or the new one."""
+
+import errno
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from builds import build_clean, leftovers, make_tree, read_release
+from faulty import make_library, read_calls, recording, run_counted
+from tree import Tree
+
+from precast.release.verify import find_faults
+
+ERRORS = [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE, errno.EDQUOT]
+TURNS = [4, pytest.param(40, marks=pytest.mark.all), pytest.param(4000, marks=pytest.mark.soak)]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return make_library(tmp_path_factory.mktemp("faults"))
+
+
+class Project:
+    """A project that goes from state to state, and the releases that clean builds of its states get."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tree = make_tree(folder / "p", kernels=3)
+        self._clean: dict[int, dict[str, str]] = {}
+
+    def go_to(self, state: int) -> None:
+        for number in range(3):
+            self.tree.add_kernel(f"k{number}", value=f"value + {state if number else 1}")
+
+    def wanted(self, state: int) -> dict[str, str]:
+        if state not in self._clean:
+            self._clean[state] = build_clean(self.tree, self.folder / f"clean{state}")
+        return self._clean[state]
+
+
+def check_mended(project: Project, state: int, note: object) -> None:
+    """The next build gives what a clean one does, byte for byte, and leaves nothing else."""
+    build = project.tree.build("-j1")
+    assert build.code == 0, (note, build.err)
+    assert read_release(project.tree) == project.wanted(state), note
+    assert not leftovers(project.tree), note
+
+
+@pytest.mark.parametrize("turns", TURNS)
+def test_a_disk_that_fails_costs_a_sentence_and_a_build(tmp_path, library, turns):
+    rng = random.Random(20260)
+    print("seed 20260")
+    project = Project(tmp_path)
+    for turn in range(turns):
+        state, fresh = turn % 3, rng.choice(["edit", "edit", "release", "build"])
+        project.go_to(state)
+        if fresh != "edit":
+            shutil.rmtree(project.tree.folder / ("generated" if fresh == "release" else "build"), ignore_errors=True)
+        at, error, keep = rng.randrange(1, 700), rng.choice(ERRORS), rng.random() < 0.3
+        settings = {"FAULT_AT": str(at), "FAULT_ERRNO": str(error), **({"FAULT_KEEP": "1"} if keep else {})}
+        run = run_counted(library, project.tree, "build", "-j1", **settings)
+        note = (turn, fresh, at, os.strerror(error), keep, run.calls, run.code, run.err)
+        assert run.code in (0, 1) and "Traceback" not in run.out + run.err, note
+        assert run.code == 0 or run.err.startswith("error: ") or ": error: " in run.err, note
+        if run.code == 0:
+            assert read_release(project.tree) == project.wanted(state), note
+        check_mended(project, state, note)
+
+
+def after_power_cut(calls, copies: Path, root: str, place: Path) -> None:
+    """Makes `place` what a disk holds when all that was done to folders has come to it, and of files what was synced."""
+    files: dict[str, list[str]] = {}  # by path: the one copy that its inode has, shared by its links
+    folders, links = set(), {}
+    for call in calls:
+        moved = {path: path.replace(call.other, call.path, 1) for path in (*files, *folders, *links)
+                 if call.what == "rename" and (path == call.other or path.startswith(f"{call.other}/"))}  # fmt: skip
+        if call.what == "create":
+            files[call.path] = [""]
+        elif call.what == "sync" and call.other:
+            files.setdefault(call.path, [""])[0] = call.other
+        elif call.what == "folder":
+            folders.add(call.path)
+        elif call.what == "symlink":
+            links[call.path] = call.other
+        elif call.what == "link":
+            files[call.path] = files.setdefault(call.other, [""])
+        elif call.what == "remove":
+            files.pop(call.path, None), links.pop(call.path, None), folders.discard(call.path)
+        for path in moved:
+            files.pop(moved[path], None), links.pop(moved[path], None)
+        for old, new in moved.items():
+            if old in files:
+                files[new] = files.pop(old)
+            if old in links:
+                links[new] = links.pop(old)
+            if old in folders:
+                folders.discard(old), folders.add(new)
+    for path in sorted(folders):
+        (place / os.path.relpath(path, root)).mkdir(parents=True, exist_ok=True)
+    for path, (copy,) in files.items():
+        target = place / os.path.relpath(path, root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((copies / copy).read_bytes() if copy else b"")
+    for path, to in links.items():
+        target = place / os.path.relpath(path, root)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.symlink(to, target)
+
+
+CUTS = [4, pytest.param(40, marks=pytest.mark.all), pytest.param(1000, marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_a_power_cut_leaves_the_old_release_or_the_new_one(tmp_path, library, cuts):
+    rng = random.Random(7)
+    print("seed 7")
+    project = Project(tmp_path)
+    shutil.rmtree(project.tree.folder / "build")  # all that is there is then in the record
+    versions = []
+    with recording(tmp_path / "record") as settings:
+        for state in (0, 1):
+            project.go_to(state)
+            assert run_counted(library, project.tree, "build", "-j1", **settings).code == 0
+            versions.append(read_release(project.tree)["current"])
+    calls = read_calls(tmp_path / "record")
+    pointed = [number for number, call in enumerate(calls) if call.path.endswith("/current") and call.what == "rename"]
+    assert len(pointed) == 2
+    near = [number + shift for number in pointed for shift in (0, 1)]
+    for number, cut in enumerate([*near, len(calls), *rng.sample(range(len(calls)), cuts)]):
+        tree = Tree.__new__(Tree)
+        tree.folder = tmp_path / f"cut{number}"
+        shutil.copytree(project.tree.folder, tree.folder, ignore=shutil.ignore_patterns("build", "generated"))
+        after_power_cut(calls[:cut], tmp_path / "record/copies", str(project.tree.folder), tree.folder)
+        home = tree.folder / "generated/demo"
+        if cut > pointed[0]:
+            assert os.readlink(home / "current") == versions[cut > pointed[1]], cut
+        if (home / "current").is_symlink():
+            assert find_faults(home / "current") == [], cut
+        if number < len(near) + cuts // 4:
+            build = tree.build("-j1")
+            assert build.code == 0, (cut, build.err)
+            assert read_release(tree) == project.wanted(1), cut
+        shutil.rmtree(tree.folder)
