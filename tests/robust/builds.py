@@ -63,13 +63,14 @@ def _digest(path: Path) -> str:
 
 
 def build_clean(tree: Tree, folder: Path) -> dict[str, str]:
-    """The release that a project of the same sources gets in a folder where nothing was ever built."""
+    """The release that a project of the same sources gets in a folder where none of its units was ever built."""
     copy = Tree.__new__(Tree)
     copy.folder = folder
     ignore = ["--exclude=./build", "--exclude=./generated"]
     folder.mkdir()
     packed = subprocess.run(["tar", "c", *ignore, "."], cwd=tree.folder, capture_output=True, check=True).stdout
     subprocess.run(["tar", "x"], cwd=folder, input=packed, check=True)
+    copy.prime(_primer())
     assert copy.build().code == 0
     return read_release(copy)
 

@@ -57,7 +57,7 @@ def run_counted(library: Path, tree: Tree, *words: str, **settings: str) -> Run:
 
 @dataclass(frozen=True)
 class Call:
-    """One change to a folder or a sync, as it was made. `other`: where from, where to, or the copy of what was synced."""
+    """A change to a folder or a sync, as it was made. `other`: where from, where to, or the copy of what was synced."""
 
     what: str
     path: str

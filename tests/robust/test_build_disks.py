@@ -14,7 +14,7 @@ from tree import Tree
 from precast.release.verify import find_faults
 
 ERRORS = [errno.EIO, errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EMFILE, errno.EDQUOT]
-TURNS = [4, pytest.param(40, marks=pytest.mark.all), pytest.param(4000, marks=pytest.mark.soak)]
+TURNS = [2, pytest.param(40, marks=pytest.mark.all), pytest.param(4000, marks=pytest.mark.soak)]
 
 
 @pytest.fixture(scope="module")
@@ -69,9 +69,10 @@ def test_a_disk_that_fails_costs_a_sentence_and_a_build(tmp_path, library, turns
         check_mended(project, state, note)
 
 
-def after_power_cut(calls, copies: Path, root: str, place: Path) -> None:
-    """Makes `place` what a disk holds when all that was done to folders has come to it, and of files what was synced."""
-    files: dict[str, list[str]] = {}  # by path: the one copy that its inode has, shared by its links
+def after_power_cut(before: Path, calls, copies: Path, root: str, place: Path) -> None:
+    """Makes `place` what a disk holds to which all came that was done to folders, and of files what was synced."""
+    # By path: the one copy that its inode has, shared by its links. What was there `before` has been there for long.
+    files = {f"{root}/build/{path.relative_to(before)}": [str(path)] for path in before.rglob("*") if path.is_file()}
     folders, links = set(), {}
     for call in calls:
         moved = {path: path.replace(call.other, call.path, 1) for path in (*files, *folders, *links)
@@ -109,7 +110,11 @@ def after_power_cut(calls, copies: Path, root: str, place: Path) -> None:
         os.symlink(to, target)
 
 
-CUTS = [4, pytest.param(40, marks=pytest.mark.all), pytest.param(1000, marks=pytest.mark.soak)]
+def without_modes(release: dict[str, str]) -> dict[str, str]:
+    return {name: text.rpartition(" ")[2] for name, text in release.items()}
+
+
+CUTS = [2, pytest.param(40, marks=pytest.mark.all), pytest.param(1000, marks=pytest.mark.soak)]
 
 
 @pytest.mark.parametrize("cuts", CUTS)
@@ -117,7 +122,7 @@ def test_a_power_cut_leaves_the_old_release_or_the_new_one(tmp_path, library, cu
     rng = random.Random(7)
     print("seed 7")
     project = Project(tmp_path)
-    shutil.rmtree(project.tree.folder / "build")  # all that is there is then in the record
+    before = shutil.copytree(project.tree.folder / "build", tmp_path / "before")
     versions = []
     with recording(tmp_path / "record") as settings:
         for state in (0, 1):
@@ -132,14 +137,14 @@ def test_a_power_cut_leaves_the_old_release_or_the_new_one(tmp_path, library, cu
         tree = Tree.__new__(Tree)
         tree.folder = tmp_path / f"cut{number}"
         shutil.copytree(project.tree.folder, tree.folder, ignore=shutil.ignore_patterns("build", "generated"))
-        after_power_cut(calls[:cut], tmp_path / "record/copies", str(project.tree.folder), tree.folder)
+        after_power_cut(before, calls[:cut], tmp_path / "record/copies", str(project.tree.folder), tree.folder)
         home = tree.folder / "generated/demo"
         if cut > pointed[0]:
             assert os.readlink(home / "current") == versions[cut > pointed[1]], cut
         if (home / "current").is_symlink():
             assert find_faults(home / "current") == [], cut
-        if number < len(near) + cuts // 4:
+        if number == 1 or number > len(near) + 1:
             build = tree.build("-j1")
             assert build.code == 0, (cut, build.err)
-            assert read_release(tree) == project.wanted(1), cut
+            assert without_modes(read_release(tree)) == without_modes(project.wanted(1)), cut
         shutil.rmtree(tree.folder)

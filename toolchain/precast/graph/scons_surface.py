@@ -6,9 +6,11 @@ ends, a decider that asks the index, and a signature file that may be damaged.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from concurrent.futures import CancelledError
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -154,9 +156,18 @@ def open_signatures(env: Any, file: Path) -> None:
     """Keeps SCons's signatures in `file`; a damaged one is dropped, for the index knows better."""
     env.SConsignFile(str(file).replace("$", "$$"))
     try:
-        SCons.SConsign.Get_DataBase(env.fs.Top)
+        database, _ = SCons.SConsign.Get_DataBase(env.fs.Top)
     except Exception:  # whatever a pickle of random bytes raises
         Path(f"{file}.dblite").unlink(missing_ok=True)
+        database, _ = SCons.SConsign.Get_DataBase(env.fs.Top)
+    database.sync = partial(_write_signatures, database)
+
+
+def _write_signatures(database: Any) -> None:
+    """What cannot be written costs time alone: the C files are then looked at again."""
+    with contextlib.suppress(OSError):
+        type(database).sync(database)
+    database._needs_sync = False  # it would be tried again when the object goes, with a traceback
 
 
 def build_now(env: Any, nodes: list[Any]) -> bool:
