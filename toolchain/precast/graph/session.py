@@ -23,7 +23,7 @@ from precast.graph.reporting import Reporter, Summary
 from precast.graph.steps import Step, Steps, Toolchain, UnitStep, check_launchers, plan_steps
 from precast.job import Job
 from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES
-from precast.layout import BUILD, GENERATED, INDEX_FILE, SCONSTRUCT
+from precast.layout import BUILD, GENERATED, INDEX_FILE, OBJECTS, SCONSTRUCT
 from precast.passes.registry import list_probes
 from precast.plan import Plan, plan_project
 from precast.project import Project
@@ -165,9 +165,12 @@ class Session:
         return step.full_key(self.index.digest)
 
     def is_damaged(self, path: str) -> bool:
-        """Whether a file is recorded as an output and is not what it was."""
+        """Whether a file is recorded as an output and is not what it was. An object file that is not recorded may be
+        anything: SCons knows what it was made of, not what it is."""
         recorded = self._recorded_outputs.get(path)
-        return recorded is not None and self.index.digest(path) != recorded
+        if recorded is None:
+            return path.startswith(f"{OBJECTS}/")
+        return self.index.digest(path) != recorded
 
     @cached_property
     def _recorded_outputs(self) -> Mapping[str, str]:
