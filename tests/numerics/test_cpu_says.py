@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -104,3 +105,14 @@ def test_polls_wait_for_another_thread_or_the_time():
     kernel((1,), out, flags)
     timer.join()
     assert out.tolist() == [0, 0, 1, 1]
+
+
+@triton.jit
+def timer_kernel(out):
+    tl.store(out, tl.extra.cuda.globaltimer())
+
+
+def test_the_global_timer_is_the_monotonic_clock():
+    before, out = time.monotonic_ns(), np.zeros(1, np.int64)
+    build(timer_kernel, {"out": "*i64"})((1,), out)
+    assert before < out[0] < time.monotonic_ns()

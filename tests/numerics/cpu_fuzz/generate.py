@@ -206,6 +206,7 @@ class _Generator:
             (self.histogram, 0.6), (self.atomic, 1.5), (self.swap, 0.4), (self.barrier, 0.4), (self.loop, 1.6),
             (self.branch, 1.6), (self.repetition, 0.6), (self.function, 1.0), (self.product, 0.3), (self.splat, 1),
             (self.call, 0.8), (self.advance, 0.8), (self.mapping, 0.6),
+            (self.shift, 1.5),
         )  # fmt: skip
         total = sum(weight for _, weight in weights)
         at = self.rng.random() * total
@@ -427,7 +428,7 @@ class _Generator:
         elif element == "i1":
             op = str(self.pick(("andi", "ori", "xori", "first")))
         else:
-            op = str(self.pick((*_BINARY[:1], *_BINARY[2:], "first", "last", "affine", "argmax")))
+            op = str(self.pick((*_BINARY[:1], *_BINARY[2:], "first", "last", *["affine"] * 4, "argmax")))
         if op == "affine":
             operands = [source, self.get(source.type)]
         elif op == "argmax":
@@ -583,10 +584,37 @@ class _Generator:
             self.store_result(value)
             return
         pointer, mask = self.place(argument, value.type.shape, True)
-        if self.chance(0.4):
-            extra = self.get(Type("i1", value.type.shape))
+        if self.chance(0.5):
+            shape = value.type.shape
+            extra = self.wrapped_mask(shape) if shape and self.chance(0.5) else self.get(Type("i1", shape))
             mask = extra if mask is None else self.one("arith.andi", [mask, extra], extra.type)
         self._write(argument, pointer, value, mask)
+
+    def wrapped_mask(self, shape: tuple[int, ...]) -> Value:
+        """An index that wraps within the block, compared with a scalar."""
+        index = self.linear(shape)
+        middle = int(self.rng.integers(0, index.type.count + 1))
+        start = self.constant(2**31 - 1 - middle, index.type)
+        index = self.one("arith.addi", [index, start], index.type)
+        limit = self.one("tt.splat", [self.get(Type("i32"))], index.type)
+        return self.compare(index, limit, int(self.rng.integers(2, 10)))
+
+    def shift(self) -> None:
+        """An array read and written at other places of itself."""
+        argument = self.array(lambda each: not each.sink and each.count != 4096 and each.element not in SMALL_FLOATS)
+        if argument is None:
+            return
+        shape = self.shape()
+        array = self.program.parameters[argument]
+        assert isinstance(array, Array)
+        source, inside = self.place(argument, shape, False)
+        self.fence(argument)
+        segments = f"array<i32: 1, {int(inside is not None)}, 0>"
+        operands = [source, *([inside] if inside is not None else [])]
+        type_ = Type(array.element, shape)
+        value = self.one("tt.load", operands, type_, isVolatile="false", operandSegmentSizes=segments)
+        target, mask = self.place(argument, shape, True)
+        self._write(argument, target, value, mask)
 
     def _write(self, argument: int, pointer: Value, value: Value, mask: Value | None) -> None:
         self.fence(argument)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from precast.engines.cpu import floats, memory, nests
+from precast.engines.cpu.clock import read_nanoseconds
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import ELEMENT_BITS, Op
 from precast.engines.cpu.kernel import Kernel
@@ -163,25 +164,14 @@ def _add_small_float(kernel: Kernel, pointer: Scalar, value: Scalar) -> Scalar:
 def _poll(kernel: Kernel, pointer: Scalar, expected: Scalar, timeout: Scalar | None) -> Scalar:
     """Reads until the value is there, or so many nanoseconds have gone by; whether it was."""
     b = kernel.context.b
-    end = b.integer("addi", _nanoseconds(kernel), b.wide(timeout)) if timeout else None
+    end = b.integer("addi", read_nanoseconds(kernel.context), b.wide(timeout)) if timeout else None
     found = b.fresh()
     b.line(f"{found} = scf.while : () -> i1 {{")
     value = memory.load_atomic(b, pointer, expected.element)
     met = _scalar(b.compare("eq", value, expected))
     again = b.integer("xori", met, 1)
     if end:
-        again = b.integer("andi", again, _scalar(b.compare("slt", _nanoseconds(kernel), end)))
+        again = b.integer("andi", again, _scalar(b.compare("slt", read_nanoseconds(kernel.context), end)))
     b.line(f"scf.condition({again.name}) {met.name} : i1")
     b.line(f"}} do {{ ^bb0({b.fresh()}: i1): scf.yield }}")
     return Scalar(found, "i1")
-
-
-def _nanoseconds(kernel: Kernel) -> Scalar:
-    """The monotonic clock's time, by way of the bounce buffer."""
-    context, b = kernel.context, kernel.context.b
-    b.declare("clock_gettime", "(i32, !llvm.ptr) -> i32")
-    time = context.bounce
-    b.emit(f"func.call @clock_gettime({b.constant(1, 'i32').name}, {time}) : (i32, !llvm.ptr) -> i32")
-    seconds = b.scalar(f"llvm.load {time} : !llvm.ptr -> i64", "i64")
-    rest = b.scalar(f"llvm.load {b.offset(time, b.index(1), 'i64')} : !llvm.ptr -> i64", "i64")
-    return b.integer("addi", b.integer("muli", seconds, 1_000_000_000), rest)

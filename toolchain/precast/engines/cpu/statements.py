@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, printing, reduce, reshuffle, scan, tiles
+from precast.engines.cpu.clock import read_nanoseconds
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
 from precast.engines.cpu.kernel import Kernel
@@ -17,8 +18,8 @@ from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar, Vector
 _NOTHING = Cursor((), None, 1)
 _IGNORED = (*kinds.BARRIERS, "llvm.intr.assume")
 
+_GLOBAL_TIMER = "mov.u64 $0, %globaltimer;"  # all that `tl.extra.cuda.globaltimer` is
 _REFUSED = {
-    "tt.elementwise_inline_asm": "it is assembly of a GPU",
     "tt.make_tensor_descriptor": "tensor descriptors are rewritten to pointers before, for this engine",
 }
 
@@ -124,6 +125,13 @@ def _load_volatile(kernel: Kernel, operation: Op) -> None:
     context.places[operation.result] = buffer
 
 
+def _lower_assembly(kernel: Kernel, operation: Op) -> None:
+    """None of a GPU's, but for the read of its clock."""
+    if operation.attributes.get("asm_string") != _GLOBAL_TIMER or operation.result.type.is_tensor:
+        raise refuse(operation, "it is assembly of a GPU")
+    kernel.context.places[operation.result] = read_nanoseconds(kernel.context)
+
+
 def _lower_poison(kernel: Kernel, operation: Op) -> None:
     """Any value will do: zero."""
     if not operation.result.type.is_tensor:
@@ -195,6 +203,7 @@ _LOWERINGS: dict[str, Callable[[Kernel, Op], None]] = {
     "tt.get_num_programs": _lower_program_id,
     "tt.load": _lower_load,
     "ub.poison": _lower_poison,
+    "tt.elementwise_inline_asm": _lower_assembly,
     "tt.store": _lower_store,
     "tt.reduce": reduce.lower_reduce,
     "tt.scan": scan.lower_scan,
