@@ -19,6 +19,7 @@ from precast.release.contents import compose_release
 from precast.release.folder import place_release
 from precast.release.manifest import MANIFEST, parse_manifest
 from precast.release.sign import make_keys, sign_release
+from precast.release.verify import find_faults
 
 
 @pytest.fixture
@@ -219,11 +220,11 @@ def test_links_and_bytecode_elsewhere_do_not_belong(release: Path, tmp_path: Pat
     ]
 
 
-def test_many_faults_are_counted(release: Path, capsys) -> None:
+def test_many_faults_are_counted(release: Path) -> None:
     for number in range(150):
         (release / f"extra{number}").touch()
-    said = verdict(capsys, "verify", str(release)).splitlines()
-    assert len(said) == 102 and said[100] == "… and 50 more"
+    faults = find_faults(release)
+    assert len(faults) == 101 and faults[100] == "… and 50 more"
 
 
 @pytest.mark.parametrize("content", [
