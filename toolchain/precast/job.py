@@ -30,3 +30,4 @@ class Job:
     time_limit_s: float = 600.0
     memory_limit_mb: int = 0  # 0: none
     keep_stages: bool = True  # link every stage's text into `output`, not the image alone
+    repeat_passes: bool = False  # afterwards run each pass twice on the same input, and fail for one that differs

@@ -22,8 +22,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-k", "--keep-going", action="store_true", help="build what can be built when a unit fails")
     parser.add_argument("--target", action="append", metavar="GLOB", help="only targets like this; repeatable")
     parser.add_argument("--kernel", action="append", metavar="GLOB", help="only kernels like this; repeatable")
+    parser.add_argument(
+        "--check",
+        nargs="?",
+        type=parse_percent,
+        const=1.0,
+        metavar="PERCENT",
+        help="then build samples again from nothing and compare (default: 1 %%, at least 10 units)",
+    )
     parser.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder of pyproject.toml")
     parser.add_argument("--json", action="store_true", help="one JSON object per line; the last is the summary")
+
+
+def parse_percent(text: str) -> float:
+    """A share of the units, as `5` or `5%`."""
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise SpecError(f"`--check={text}` is no share of the units", hint="`--check` takes a percentage, 0 to 100")
+    return percent
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -34,6 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         targets=tuple(arguments.target or ("*",)),
         jobs=arguments.jobs or default_worker_count(),
         keep_going=arguments.keep_going,
+        check=arguments.check,
     )
     reporter = CarefulReporter(choose_reporter(sys.stdout, "json" if arguments.json else ""))
     try:

@@ -3,9 +3,9 @@
 In: a job, as for any engine. Out: texts made of digests, so that equal inputs give equal bytes and a change of the
 kernel's file changes all of them. A project asks for it with `PRECAST_ENGINE = "stand-in"` in `[tool.precast.triton]`.
 Comment lines of the kernel's file steer it: `# stand-in: sleep 0.2`, `# stand-in: fail ttgir`,
-`# stand-in: data tables/a.json`,
-`# stand-in: crash llir`, `# stand-in: hang llir`, `# stand-in: grow llir`; `# stand-in: run mischief.py` executes that
-file of the kernels' folder in each stage. Other comment lines change nothing.
+`# stand-in: crash llir`, `# stand-in: hang llir`, `# stand-in: grow llir`, `# stand-in: chance llir` (another text each
+time), `# stand-in: data tables/a.json` (a file that is read); `# stand-in: run mischief.py` executes that file of the
+kernels' folder in each stage. Other comment lines change nothing.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ class StandinEngine:
             if verb in ("sleep", "run") or subject == inputs.stage:
                 obey(verb, subject, project)
         kept = "".join(f"# stand-in: {verb} {subject}\n" for verb, subject in orders)
-        return StageOutput(f"{kept}{inputs.stage} of {inputs.key}\n".encode())
+        chance = os.urandom(8).hex() if ("chance", inputs.stage) in orders else ""
+        return StageOutput(f"{kept}{inputs.stage} of {inputs.key}{chance}\n".encode())
 
     def prepare(self, inputs: StageInputs, project: Path) -> None:
         """Nothing is needed."""
@@ -83,8 +84,8 @@ def obey(verb: str, subject: str, project: Path) -> None:
     elif verb == "run":
         text = Path(project, "kernels", subject).read_text(encoding="utf-8")
         exec(compile(text, subject, "exec"), {"__name__": subject})
-    elif verb == "data":
-        pass  # was read with the source
+    elif verb in ("data", "chance"):
+        pass  # told with the source, or of the stage's text
     elif verb == "fail":
         raise StageFailure(f"the stand-in refuses {subject}")
     elif verb == "crash":

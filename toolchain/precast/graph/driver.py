@@ -34,6 +34,8 @@ def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
                 elif session.stale:
                     session.prepare()
                     _run_graph(session)
+                if request.check is not None and not session.failures and not session.interrupted:
+                    session.check(request.check)
             if session.interrupted:
                 raise KeyboardInterrupt
             summary = session.finish()

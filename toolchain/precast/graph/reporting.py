@@ -32,10 +32,12 @@ class Summary:
     failed: int
     units: int
     release: str
+    checked: int = 0  # units that were built again from nothing
 
     @property
     def text(self) -> str:
         counts = f"{self.built} built, {self.reused} reused, {self.failed} failed"
+        counts += f", {self.checked} checked" if self.checked else ""
         return f"{counts}; release {self.release}" if self.release else counts
 
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from precast.errors import BuildFailed, CompileError, PlanError, PrecastError
+from precast.graph.checking import check_units, choose_samples
 from precast.graph.index import Index
 from precast.graph.order import longest_first
 from precast.graph.places import refuse_misplaced
@@ -39,6 +40,7 @@ class Request:
     targets: tuple[str, ...] = ("*",)
     jobs: int = 1
     keep_going: bool = False
+    check: float | None = None  # percent of the units to build again, from nothing
 
     @property
     def everything(self) -> bool:
@@ -87,6 +89,7 @@ class Session:
         self._lock = threading.RLock()
         self._outcomes: dict[str, str] = {}  # unit text -> built, reused, failed
         self._started: dict[str, float] = {}  # steps that run, by name
+        self._checked = 0
         self._told: set[str] = set()  # files that were read undeclared, once this is asked
 
     @cached_property
@@ -258,6 +261,14 @@ class Session:
         if executor is not None:
             threading.Thread(target=lambda: executor.close(cancel=True), name="precast-interrupt").start()
 
+    def check(self, percent: float) -> None:
+        """Builds samples again from nothing; one that comes out otherwise is a failure of the build."""
+        samples = choose_samples(self.steps.units, percent)
+        for step, error in check_units(samples, self.project, self.folder, self.request.jobs):
+            self._checked += 1
+            if error is not None:
+                self.fail(step.name, error)
+
     def finish(self) -> Summary:
         """Reports and returns the summary."""
         names = [step.name for step in (*self.steps.units, *self.steps.failed)]
@@ -269,6 +280,7 @@ class Session:
             failed=outcomes.count("failed"),
             units=len(names),
             release="" if self.failures else self._release_path(),
+            checked=self._checked,
         )
         self._reporter.finish(summary)
         return summary

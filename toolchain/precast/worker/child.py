@@ -15,11 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from precast.codec import from_json, to_json
-from precast.engines import Engine, StageOutput
+from precast.engines import Engine, StageFailure, StageOutput
 from precast.engines.registry import Engines, engine_name
+from precast.job import Job
 from precast.store import digest_bytes
 from precast.worker.failures import describe_failure
 from precast.worker.messages import Event, Request, Step
+from precast.worker.repeat import find_unsteady
 from precast.worker.state import ProcessState, read_state
 from precast.worker.walk import plan_stage, run_job
 
@@ -85,7 +87,10 @@ class Worker:
             self._say(Event("step", step=step, token=request.token))
 
         if not request.stage:
-            return Event("done", result=run_job(request.job, engine, announce))
+            result = run_job(request.job, engine, announce)
+            if request.job.repeat_passes:
+                refuse_unsteady(request.job, engine)
+            return Event("done", result=result)
         announce(Step(request.stage))
         source = StageOutput(Path(request.source).read_bytes(), request.carry)
         inputs = plan_stage(request.job, request.stage, source.carry, digest_bytes(source.data))
@@ -99,6 +104,14 @@ class Worker:
             self._engines.open(engine)
         self._ready.add(engine)
         self._state = None
+
+
+def refuse_unsteady(job: Job, engine: Engine) -> None:
+    """`StageFailure` for a pass that is no function of its input."""
+    unsteady = find_unsteady(job, engine)
+    if unsteady is not None:
+        hint = "a pass may use no time, chance, addresses or state: the same input must give the same bytes"
+        raise StageFailure(f"run twice, {unsteady}", hint=hint, pass_name=unsteady.pass_name)
 
 
 def _look(request: Request) -> ProcessState:
