@@ -115,20 +115,21 @@ class EditedProject:
 
     def _write_settings(self) -> None:
         passes = "\n".join(f"[[tool.precast.pass]]\n{each}" for each in self._passes)
-        lines = (
-            "\n".join(f"{name} = {value}" for name, value in each.items()) for each in (self._settings, self._variables)
-        )
-        settings, variables = lines
         text = SETTINGS.format(
-            name=self._name, version=self._version, settings=settings, variables=variables, passes=passes
+            name=self._name,
+            version=self._version,
+            settings=_lines(self._settings),
+            variables=_lines(self._variables),
+            passes=passes,
         )
         self.tree.write("pyproject.toml", text)
 
     def edit(self) -> str:
         kinds: list[Callable[[], str]] = [
-            self._source, self._quiet_source, self._comment, self._helper, self._data, self._grid, self._align, self._axis,
-            self._option, self._plugin, self._plugin_sibling, self._selection, self._tool, self._setting, self._variable,
-            self._rename_project, self._rename_kernel, self._remove, self._add_kernel, self._put_back, self._damage,
+            self._source, self._quiet_source, self._comment, self._helper, self._data, self._grid, self._align,
+            self._axis, self._option, self._plugin, self._plugin_sibling, self._selection, self._tool, self._setting,
+            self._variable, self._rename_project, self._rename_kernel, self._remove, self._add_kernel, self._put_back,
+            self._damage,
         ]  # fmt: skip
         return self.random.choice(kinds)()
 
@@ -156,9 +157,8 @@ class EditedProject:
         return f"quiet source {name}"
 
     def _comment(self) -> str:
-        return "comment " + self._change(
-            f"kernels/{self._kernel()}.py", lambda text: f"# {next(self._numbers)}\n{text}"
-        )
+        number = next(self._numbers)
+        return "comment " + self._change(f"kernels/{self._kernel()}.py", lambda text: f"# {number}\n{text}")
 
     def _helper(self) -> str:
         return "helper " + self._change("kernels/shared.py", lambda text: f"{text}x = {next(self._numbers)}\n")
@@ -172,18 +172,13 @@ class EditedProject:
         return "data"
 
     def _grid(self) -> str:
-        name = self._kernel()
-        number = next(self._numbers)
-        return "grid " + self._change(
-            f"kernels/{name}.toml",
-            lambda text: text.replace('grid = ["cdiv(n, BLOCK)', f'grid = ["{number} + cdiv(n, BLOCK)', 1),
-        )
+        name, old = self._kernel(), 'grid = ["cdiv(n, BLOCK)'
+        new = f'grid = ["{next(self._numbers)} + cdiv(n, BLOCK)'
+        return "grid " + self._change(f"kernels/{name}.toml", lambda text: text.replace(old, new, 1))
 
     def _align(self) -> str:
-        new = self.random.choice(("4", "8", "16", "32"))
-        return f"align {new} " + self._change(
-            f"kernels/{self._kernel()}.toml", lambda text: _set(text, "align = ", new)
-        )
+        new, name = self.random.choice(("4", "8", "16", "32")), f"kernels/{self._kernel()}.toml"
+        return f"align {new} " + self._change(name, lambda text: _set(text, "align = ", new))
 
     def _axis(self) -> str:
         new = self.random.choice(("[64]", "[128]", "[128, 256]", "[256, 128]"))
@@ -294,6 +289,10 @@ class EditedProject:
         clean = Tree.__new__(Tree)
         clean.folder = folder
         return clean.build()
+
+
+def _lines(entries: dict[str, str]) -> str:
+    return "\n".join(f"{name} = {value}" for name, value in entries.items())
 
 
 def _set(text: str, key: str, value: str) -> str:

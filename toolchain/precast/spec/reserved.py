@@ -15,8 +15,8 @@ from precast.spec.c_names import KEYWORDS, MACROS, NAMES
 OWN = "precast"
 # Packages that a release's tensors and calls come from; one beside them would hide them.
 FRAMEWORKS = frozenset({"cupy", "jax", "numpy", "torch", "triton"})
-# `lib<name>.so` of every system or driver.
-LIBRARIES = frozenset({"amdhip64", "c", "cuda", "cudart", "dl", "gcc", "gcc_s", "m", "pthread", "resolv", "rt", "util"})
+# `lib<name>.so` of a driver, which a release opens by that name.
+LIBRARIES = frozenset({"amdhip64", "cuda"})
 # Parameters of every launcher beside the kernel's own.
 _PARAMETERS = frozenset({"release", "stream", "axes", "grid", "slots", "values"})
 
@@ -33,7 +33,7 @@ def project_fault(name: str) -> str:
         return f"Python has a module `{name}`"
     if name in FRAMEWORKS:
         return f"there is a package `{name}` that releases are used with"
-    return f"every system has a library `lib{name}.so`" if name in LIBRARIES else ""
+    return f"a driver has a library `lib{name}.so`" if name in LIBRARIES else ""
 
 
 def is_symbol_taken(name: str) -> bool:
