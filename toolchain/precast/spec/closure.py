@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from precast.digest import FileDigests
-from precast.spec.modules import ModuleFile, find_module
+from precast.spec.asking import Edge, reach
+from precast.spec.modules import ModuleFile, ModuleFinder
 from precast.spec.sources import absolute_name
 
 INSTALLED = "<installed>/"
@@ -96,24 +97,21 @@ class Closure:
         self._python_path = python_path
         self._installed = installed
         self._digests = digests
+        self._finder = ModuleFinder()
         self._imports: dict[Path, Imports] = {}
         self._found: dict[tuple[str, Path, Path], ModuleFile | None] = {}
+        self._files: dict[Path, SourceFile] = {}
+        self._bits: dict[str, int] = {}
+        self._numbers: dict[tuple[ModuleFile, Path], int] = {}
+        self._modules: list[tuple[ModuleFile, Path]] = []
+        self._edges: dict[int, tuple[Edge, ...]] = {}
 
     def files(self, start: ModuleFile) -> tuple[SourceFile, ...]:
         """The files that `start`'s imports reach, itself included, sorted by name."""
-        reached: dict[Path, ModuleFile] = {}
-        asked: dict[Path, set[str]] = {}
-        waiting: list[tuple[ModuleFile, set[str]]] = [(each, set()) for each in self._with_packages(start, start)]
-        while waiting:
-            module, names = waiting.pop()
-            new = names - asked.setdefault(module.file, set())
-            if module.file in reached and not new:
-                continue
-            asked[module.file] |= names
-            reached[module.file] = module
-            waiting.extend(self._next(module, asked[module.file], start))
-        kept = [module for module in reached.values() if self._counts(module)]
-        return tuple(sorted((self._source_file(module) for module in kept), key=lambda each: each.name))
+        starts = [self._number(each, start.root) for each in self._with_packages(start, start.root)]
+        reached = (self._modules[number][0] for number in reach(starts, self._edges_of))
+        kept = {module.file: module for module in reached if self._counts(module)}
+        return tuple(sorted(map(self._source_file, kept.values()), key=lambda each: each.name))
 
     def _is_installed(self, module: ModuleFile) -> bool:
         return module.root in self._installed and module.root not in self._python_path
@@ -122,11 +120,13 @@ class Closure:
         return not self._is_installed(module) or self._read(module).has_triton
 
     def _source_file(self, module: ModuleFile) -> SourceFile:
-        if self._is_installed(module):
-            name = f"{INSTALLED}{module.file.relative_to(module.root).as_posix()}"
-        else:
-            name = Path(os.path.relpath(module.file, self._folder)).as_posix()
-        return SourceFile(name, module.file, self._digests.digest(module.file))
+        if module.file not in self._files:
+            if self._is_installed(module):
+                name = f"{INSTALLED}{module.file.relative_to(module.root).as_posix()}"
+            else:
+                name = Path(os.path.relpath(module.file, self._folder)).as_posix()
+            self._files[module.file] = SourceFile(name, module.file, self._digests.digest(module.file))
+        return self._files[module.file]
 
     def _read(self, module: ModuleFile) -> Imports:
         if module.file not in self._imports:
@@ -135,44 +135,64 @@ class Closure:
             self._imports[module.file] = Imports(records, frozenset(data["attributes"]))
         return self._imports[module.file]
 
-    def _next(self, module: ModuleFile, asked: set[str], start: ModuleFile) -> Iterator[tuple[ModuleFile, set[str]]]:
-        """The modules that a module's imports name, each with the names that are asked of it."""
+    def _number(self, module: ModuleFile, root: Path) -> int:
+        """A module, in searches from a kernel below `root`, as the number of a node."""
+        node = (module, root)
+        if node not in self._numbers:
+            self._numbers[node] = len(self._modules)
+            self._modules.append(node)
+        return self._numbers[node]
+
+    def _set_of(self, names: Iterable[str]) -> int:
+        """A set of names as a number, a bit for each."""
+        total = 0
+        for name in names:
+            total |= 1 << self._bits.setdefault(name, len(self._bits))
+        return total
+
+    def _edges_of(self, number: int) -> tuple[Edge, ...]:
+        """The imports of a module, each with the names that it asks of what it imports."""
+        if number not in self._edges:
+            module, root = self._modules[number]
+            self._edges[number] = tuple(self._find_edges(module, root))
+        return self._edges[number]
+
+    def _find_edges(self, module: ModuleFile, root: Path) -> Iterator[Edge]:
         imports = self._read(module)
-        whole = self._counts(module)
+        whole, installed = self._counts(module), self._is_installed(module)
+        attributes = self._set_of(imports.attributes)
         for record in imports.records:
             dotted = absolute_name(record.dotted, module.package)
-            if dotted.partition(".")[0] in TOOLS:
+            if dotted.partition(".")[0] in TOOLS or (installed and not record.top):
                 continue
-            if self._is_installed(module) and not record.top:
+            if not whole and not record.names:
                 continue
-            if not whole and not (asked & set(record.names) or "*" in record.names):
-                continue  # an installed module that only re-exports: follow the names that are asked of it
-            # What is asked of a module may be asked, through it, of what it imports.
-            wanted = {*record.names, *asked, *(() if record.names else imports.attributes)}
-            for found in self._imported(dotted, record.names, module, start):
-                yield found, wanted
+            names = self._set_of(record.names)
+            # An installed module that only re-exports: followed for the names that are asked of it.
+            needed = 0 if whole or "*" in record.names else names
+            targets = dict.fromkeys(self._imported(dotted, record.names, module, root))
+            if targets:
+                yield Edge(needed, names or attributes, tuple(self._number(each, root) for each in targets))
 
-    def _imported(
-        self, dotted: str, names: Iterable[str], importer: ModuleFile, start: ModuleFile
-    ) -> Iterator[ModuleFile]:
+    def _imported(self, dotted: str, names: Iterable[str], importer: ModuleFile, root: Path) -> Iterator[ModuleFile]:
         """The modules that one import statement runs: the one it names, names that are modules, their packages."""
         for name in (dotted, *(f"{dotted}.{each}" for each in names if each != "*")):
-            module = self._find(name, importer, start)
+            module = self._find(name, importer.root, root)
             if module:
-                yield from self._with_packages(module, importer)
+                yield from self._with_packages(module, importer.root)
 
-    def _with_packages(self, module: ModuleFile, importer: ModuleFile) -> Iterator[ModuleFile]:
+    def _with_packages(self, module: ModuleFile, root: Path) -> Iterator[ModuleFile]:
         """The module and the packages around it, whose `__init__` an import of it runs."""
         yield module
         parts = module.name.split(".")
         for count in range(1, len(parts)):
-            package = self._find(".".join(parts[:count]), module, importer)
+            package = self._find(".".join(parts[:count]), module.root, root)
             if package:
                 yield package
 
-    def _find(self, name: str, importer: ModuleFile, start: ModuleFile) -> ModuleFile | None:
-        folders = tuple(dict.fromkeys((importer.root, start.root, *self._python_path, *self._installed)))
-        key = (name, importer.root, start.root)
+    def _find(self, name: str, first: Path, second: Path) -> ModuleFile | None:
+        key = (name, first, second)
         if key not in self._found:
-            self._found[key] = find_module(name, folders)
+            folders = tuple(dict.fromkeys((first, second, *self._python_path, *self._installed)))
+            self._found[key] = self._finder.find(name, folders)
         return self._found[key]

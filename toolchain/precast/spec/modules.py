@@ -5,7 +5,8 @@ In: search folders. Out: files, as an import would find them: regular packages, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import SOURCE_SUFFIXES
 from pathlib import Path
@@ -30,15 +31,43 @@ def find_module(name: str, folders: Sequence[Path]) -> ModuleFile | None:
 
     A namespace package has no file of its own and is passed through.
     """
-    parts = name.split(".")
-    for folder in folders:
-        base = folder.joinpath(*parts)
-        for file in (base / "__init__.py", *(base.with_name(base.name + suffix) for suffix in SOURCE_SUFFIXES)):
-            if file.is_file():
-                return ModuleFile(name, file, folder)
-        if (folder / parts[0] / "__init__.py").is_file() or (folder / f"{parts[0]}.py").is_file():
-            return None  # the first folder that has the package decides
-    return None
+    return ModuleFinder().find(name, folders)
+
+
+class ModuleFinder:
+    """Finds many modules: each folder that may hold one is listed once."""
+
+    def __init__(self) -> None:
+        self._listed: dict[str, Mapping[str, bool]] = {}
+
+    def find(self, name: str, folders: Sequence[Path]) -> ModuleFile | None:
+        """As `find_module`, by the folders as they were when they were listed."""
+        parts = name.split(".")
+        for folder in folders:
+            file = self._file(os.path.join(folder, *parts[:-1]), parts[-1])
+            if file:
+                return ModuleFile(name, Path(file), folder)
+            if len(parts) > 1 and self._file(str(folder), parts[0]):
+                return None  # the first folder that has the package decides
+        return None
+
+    def _file(self, folder: str, word: str) -> str | None:
+        """The file that stands for `word` in a folder: that of a package, or of a module."""
+        names = self._list(folder)
+        if names.get(word) is False and self._list(os.path.join(folder, word)).get("__init__.py"):
+            return os.path.join(folder, word, "__init__.py")
+        return next((os.path.join(folder, word + each) for each in SOURCE_SUFFIXES if names.get(word + each)), None)
+
+    def _list(self, folder: str) -> Mapping[str, bool]:
+        """The files (True) and folders (False) in a folder; nothing of one that is not there."""
+        if folder not in self._listed:
+            try:
+                with os.scandir(folder) as entries:
+                    found = {each.name: each.is_file() for each in entries if each.is_file() or each.is_dir()}
+            except OSError:
+                found = {}
+            self._listed[folder] = found
+        return self._listed[folder]
 
 
 def module_of_file(file: Path) -> ModuleFile:
