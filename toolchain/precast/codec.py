@@ -16,6 +16,7 @@ Value = TypeVar("Value")
 
 _converter = make_converter(forbid_extra_keys=True)
 configure_union_passthrough(str | bool | int | float | None, _converter)
+_compact = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 class CodecError(ValueError):
@@ -37,8 +38,14 @@ def from_data(data: object, kind: type[Value]) -> Value:
 
 def to_json(value: object, *, indent: int | None = None) -> str:
     """Canonical JSON: sorted keys, no spare spaces unless indented, text as UTF-8."""
-    separators = (",", ":") if indent is None else (",", ": ")
-    return json.dumps(to_data(value), sort_keys=True, ensure_ascii=False, separators=separators, indent=indent)
+    return write_json(to_data(value), indent=indent)
+
+
+def write_json(data: object, *, indent: int | None = None) -> str:
+    """`to_json` of data in JSON-able form."""
+    if indent is None:
+        return _compact.encode(data)
+    return json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ": "), indent=indent)
 
 
 def from_json(text: str | bytes, kind: type[Value]) -> Value:

@@ -72,7 +72,7 @@ class FileState:
         )
 
 
-def look_at(place: Path, known: FileState | None = None, status: os.stat_result | None = None) -> FileState:
+def look_at(place: str | Path, known: FileState | None = None, status: os.stat_result | None = None) -> FileState:
     """The state of a file now: `known` when that is still true, else what reading it gives. `status` saves asking.
 
     `OSError`, with the file's name, when it cannot be read or is no file: a pipe or a device has no digest.
@@ -105,7 +105,8 @@ def _digest_stream(stream: Any) -> str:
 class FileDigests:
     """Digests of files; `memory` is the file that remembers them between runs, None to remember nothing.
 
-    A `shared` memory belongs to several projects: what this run did not use stays in it, while its file is there.
+    A file is looked at once: what is made with one of these is made of one state of it. A `shared` memory belongs to
+    several projects: what this run did not use stays in it, while its file is there.
     """
 
     def __init__(self, memory: Path | None = None, *, shared: bool = False) -> None:
@@ -114,6 +115,7 @@ class FileDigests:
         self._files: dict[str, FileState] = {}
         self._records: dict[str, Any] = {}
         self._used: set[str] = set()
+        self._looked: dict[str, str] = {}
         self._changed = False
         self._read()
 
@@ -128,15 +130,16 @@ class FileDigests:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return  # absent or damaged: everything is digested anew
 
-    def digest(self, path: Path) -> str:
+    def digest(self, path: str | Path) -> str:
         """sha256 hex of the file's content; `OSError` when it cannot be read."""
         name = str(path)
-        known = self._files.get(name)
-        state = look_at(path, known)
-        self._used.add(name)
-        if state is not known:
-            self._remember(name, state)
-        return state.digest
+        if name not in self._looked:
+            known = self._files.get(name)
+            state = look_at(path, known)
+            self._looked[name] = state.digest
+            if state is not known:
+                self._remember(name, state)
+        return self._looked[name]
 
     def _remember(self, name: str, state: FileState) -> None:
         if state.settled:
@@ -162,6 +165,7 @@ class FileDigests:
             return
         if self._shared:
             self._used |= {*self._records, *(name for name in self._files if os.path.exists(name))}
+        self._used |= self._looked.keys()
         data = {
             "format": FORMAT,
             "files": {name: asdict(state) for name, state in self._files.items() if name in self._used},

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import fields
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
-from precast.codec import to_json
+from precast.codec import to_data, write_json
+
+_PLAIN = (str, bool, int, float)
 
 
 class Keyed:
@@ -21,14 +23,19 @@ class Keyed:
     @cached_property
     def key(self) -> str:
         """sha256 hex over the type's name and every field that takes part in comparison."""
-        parts = [type(self).__name__]
-        parts += [f"{each.name}\0{_text(getattr(self, each.name))}" for each in fields(self) if each.compare]  # type: ignore[arg-type]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        names = _compared(type(self))  # type: ignore[arg-type]  # a type is hashable
+        data = [[name, _data(getattr(self, name))] for name in names]
+        return hashlib.sha256(write_json([type(self).__name__, data]).encode()).hexdigest()
 
 
-def _text(value: Any) -> str:
+@cache
+def _compared(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind) if each.compare)
+
+
+def _data(value: Any) -> Any:
+    if value is None or isinstance(value, _PLAIN):
+        return value
     if isinstance(value, Keyed):
         return value.key
-    if isinstance(value, tuple) and value and isinstance(value[0], Keyed):
-        return f"[{','.join(each.key for each in value)}]"
-    return to_json(value)
+    return [_data(each) for each in value] if isinstance(value, tuple) else to_data(value)

@@ -41,19 +41,20 @@ def find_folder(package: str) -> Path | None:
     return Path(places[0]) if places else None
 
 
-def list_files(package: str) -> tuple[tuple[str, Path], ...]:
-    """The files of a package that may hold code, by their names in it, sorted."""
+def list_files(package: str) -> tuple[tuple[str, str], ...]:
+    """The files of a package that may hold code: their names in it, sorted, and their paths."""
     folder = find_folder(package)
-    found = []
+    found: list[tuple[str, str]] = []
     for parent, folders, files in os.walk(folder) if folder else ():
         folders[:] = [each for each in folders if each not in _WITHOUT_CODE]
         inside = os.path.relpath(parent, folder)
         prefix = f"{package}/" if inside == "." else f"{package}/{inside}/"
-        found += [(prefix + each, Path(parent, each)) for each in files if os.path.splitext(each)[1] in SUFFIXES]
+        kept = (each for each in files if os.path.splitext(each)[1] in SUFFIXES)
+        found += [(prefix + each, os.path.join(parent, each)) for each in kept]
     return tuple(sorted(found))
 
 
-def identify_part(part: InstalledPart, files: Iterable[tuple[str, Path]], digests: FileDigests) -> str:
+def identify_part(part: InstalledPart, files: Iterable[tuple[str, str]], digests: FileDigests) -> str:
     """Version and 12 hex digits over the names and bytes of those of `files` that are the part's."""
     pairs = [(name, digests.digest(path)) for name, path in files if part.is_part(name)]
     if not any(name.startswith(f"{part.packages[0]}/") for name, _ in pairs):

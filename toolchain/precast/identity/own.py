@@ -8,6 +8,7 @@ hand: what is imported counts.
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,14 +30,16 @@ def digest_own(starts: Iterable[str], digests: FileDigests) -> str:
 
 def reach_modules(starts: Iterable[str], root: Path, digests: FileDigests) -> frozenset[Path]:
     """The files of the modules `starts` and of all modules below `root`, the package's folder, that they import."""
-    waiting = [path for name in starts for path in _files_of(name, root)]
+    names = list(dict.fromkeys(starts))
+    asked = set(names)
     reached: set[Path] = set()
-    while waiting:
-        path = waiting.pop()
-        if path not in reached:
-            reached.add(path)
-            names = digests.record("own-imports", path, read_own_imports)
-            waiting += [found for name in names for found in _files_of(name, root)]
+    for name in names:
+        for path in _files_of(name, root):
+            if path not in reached:
+                reached.add(path)
+                new = set(digests.record("own-imports", path, read_own_imports)) - asked
+                asked |= new
+                names += new
     return frozenset(reached)
 
 
@@ -66,8 +69,9 @@ def _files_of(name: str, root: Path) -> Iterator[Path]:
 
 def _data_in(folder: Path) -> Iterator[Path]:
     """What a package's modules may read beside them: files that are no Python, also in folders that are no package."""
-    for path in folder.iterdir():
-        if path.is_dir() and path.name != "__pycache__" and not (path / "__init__.py").exists():
-            yield from _data_in(path)
-        elif path.is_file() and path.suffix not in _NOT_DATA:
-            yield path
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir() and entry.name != "__pycache__" and not os.path.exists(f"{entry.path}/__init__.py"):
+                yield from _data_in(Path(entry.path))
+            elif entry.is_file() and os.path.splitext(entry.name)[1] not in _NOT_DATA:
+                yield Path(entry.path)

@@ -70,7 +70,7 @@ class Identities:
 
     digests: FileDigests
     _known: dict[str, str] = field(default_factory=dict)
-    _listed: dict[str, tuple[tuple[str, Path], ...]] = field(default_factory=dict)
+    _listed: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
     def tools(self, target: Target, *, ptxas: str = "", python_pass: bool = False, standin: bool = False) -> Tools:
         """The tools that some stage of a unit runs, sorted by name. `ptxas` is a project's own assembler."""
@@ -98,7 +98,7 @@ class Identities:
             self._known[part.name] = identify_part(part, files, self.digests)
         return self._known[part.name]
 
-    def _files(self, package: str) -> tuple[tuple[str, Path], ...]:
+    def _files(self, package: str) -> tuple[tuple[str, str], ...]:
         if package not in self._listed:
             self._listed[package] = list_files(package)
         return self._listed[package]

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from precast.digest import FileDigests
-from precast.errors import Place, PlanError, SpecError, nearest_hint
+from precast.errors import Place, PlanError, PrecastError, SpecError, nearest_hint
 from precast.identity import Identities, Tools, identity_memory, merge_tools
 from precast.identity.tools import ENGINE_SETTING, MAKERS, STANDIN
 from precast.job import Job
@@ -271,12 +271,17 @@ class _Planner:
         probes = read_probes(folder, folder / BUILD) if self._project.passes else ()
         self._passes = find_uses(self._project.passes, probes, folder, self._problems)
         for unit in units:
-            with self._parts.part(str(unit), unit.kernel):
-                yield self._plan_unit(unit)
+            try:
+                planned = self._plan_unit(unit)
+            except PrecastError as error:
+                with self._parts.part(str(unit), unit.kernel):
+                    raise error
+            else:
+                yield planned
 
     def _plan_unit(self, unit: Unit) -> PlannedUnit:
         passes = select_passes(self._passes, unit)
-        named = frozenset(name for each in unit.arguments for name in modules_in(each.value))
+        named = frozenset(name for each in unit.arguments if each.value for name in modules_in(each.value))
         kind = (unit.source, named, unit.target, passes)
         if kind not in self._around:
             self._around[kind] = UnitSurroundings(
@@ -315,7 +320,8 @@ class _Planner:
         ignored = ignored_variables(os.environ)
         if ignored:
             yield ignored
-        yield from dict.fromkeys(warning for each in planned for warning in warn_of_costs(each.unit, each.passes))
+        with_passes = (each for each in planned if each.passes)
+        yield from dict.fromkeys(warning for each in with_passes for warning in warn_of_costs(each.unit, each.passes))
         for selection in self._project.passes if "*" in kernel_globs else ():
             if selection.enabled and not any(matches(selection, each.unit) for each in planned):
                 yield f"{selection.where}: pass `{selection.use}` is selected for no unit"

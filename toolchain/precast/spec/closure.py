@@ -66,10 +66,27 @@ def read_imports(source: bytes) -> dict[str, Any]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {"records": [], "attributes": []}
-    top = {id(node) for node in _outside_functions(tree)}
-    records = [[*found, id(node) in top] for node in ast.walk(tree) for found in _imports_of(node)]
-    attributes = sorted({node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)})
-    return {"records": records, "attributes": attributes}
+    records: list[Any] = []
+    attributes: set[str] = set()
+    for node, top in _walk(tree):
+        if isinstance(node, ast.Attribute):
+            attributes.add(node.attr)
+        else:
+            records += [[*found, top] for found in _imports_of(node)]
+    return {"records": records, "attributes": sorted(attributes)}
+
+
+def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node of a tree, and whether it stands outside of functions."""
+    waiting = [(tree, True)]
+    for node, top in waiting:
+        yield node, top
+        top = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        for value in vars(node).values():
+            if isinstance(value, list):
+                waiting += [(each, top) for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                waiting.append((value, top))
 
 
 def _imports_of(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
@@ -78,13 +95,6 @@ def _imports_of(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
             yield alias.name, []
     elif isinstance(node, ast.ImportFrom):
         yield "." * node.level + (node.module or ""), [alias.name for alias in node.names]
-
-
-def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            yield child
-            yield from _outside_functions(child)
 
 
 class Closure:

@@ -7,8 +7,10 @@ type that does not exist, an 8-bit float that a target has not) is an error here
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar, cast
 
 from precast.errors import Place, SpecError
 from precast.grid import fold
@@ -24,6 +26,7 @@ from precast.spec.model import (
     Hint,
     KernelSpec,
     Options,
+    Scalar,
     SourceReading,
     Unit,
     Values,
@@ -33,6 +36,8 @@ from precast.spec.model import (
 from precast.spec.problems import Problems
 from precast.spec.types import ArgumentType, normalise_constant, parse_type
 from precast.target import OPTIONS, Backend, Target, float8_types
+
+Made = TypeVar("Made")
 
 
 def expand_kernel(spec: KernelSpec, targets: Iterable[Target], problems: Problems) -> tuple[Unit, ...]:
@@ -49,15 +54,10 @@ def expand_kernel(spec: KernelSpec, targets: Iterable[Target], problems: Problem
 
 
 def _expand_on(spec: KernelSpec, target: Target, problems: Problems) -> Iterator[Unit]:
-    sections = [section for section in spec.targets if target.matches(section.pattern)]
-    options = dict(spec.options)
-    for section in sections:
-        options.update(section.options)
-    axes, configs = tuple(axes_on(spec, target).values()), spec.configs_on(target)
-    digest = digest_configs(configs) if spec.configs_of_source else ""
-    for values, config in combinations(axes, configs):
+    kernel = _TargetKernel(spec, target)
+    for values, config in combinations(tuple(axes_on(spec, target).values()), spec.configs_on(target)):
         if not is_excluded(spec, values):
-            expansion = _Expansion(spec, target, dict(values), options, config if digest else (), digest)
+            expansion = _Expansion(kernel, dict(values), config if kernel.configs else ())
             problems.add(expansion.grid_errors(values))
             with problems.collect():
                 yield from expansion.units(values)
@@ -73,64 +73,69 @@ def combinations(axes: tuple[Axis, ...], configs: tuple[Values, ...]) -> Iterato
 
 def is_excluded(spec: KernelSpec, values: Values) -> bool:
     """Whether some `exclude` entry names these values: equal in kind as well, `1` is not `true`."""
-    words = {name: format_constant(value) for name, value in values}
+    words = {name: format_constant(value) for name, value in values} if spec.exclude else {}
     return any(all(words.get(name) == format_constant(value) for name, value in each) for each in spec.exclude)
 
 
 @dataclass(frozen=True)
-class _Expansion:
-    """One combination of axis values on one target."""
+class _TargetKernel:
+    """A kernel on one target: what its units share is made once, and is the same object in all of them."""
 
     spec: KernelSpec
     target: Target
-    values: Mapping[str, Constant]
-    options: Mapping[str, str | bool | int | float]
-    config: Values  # the source's own that it is of, if it is of one
-    configs: str  # the digest of all those
+    _made: dict[tuple[object, ...], Any] = field(default_factory=dict)
 
-    def units(self, values: Values) -> Iterator[Unit]:
-        types = {argument.name: self._type(argument) for argument in self.spec.arguments}
-        present = [argument for argument in self.spec.arguments if types[argument.name].kind != "none"]
-        for hints in hint_variants(present):
-            yield Unit(
-                Variant(self.spec.name, values, hints),
-                self.target,
-                self.spec.source,
-                tuple(
-                    self._argument(name, types, {hint.argument: hint for hint in hints})
-                    for name in self.spec.parameters
-                ),
-                self._unit_options(),
-                tuple(expression.text for expression in self.spec.grid),
-                self._reading(),
-            )
+    def once(self, make: Callable[..., Made], *words: object) -> Made:
+        """What `make` makes of `words`; a word is not taken for another that merely equals it (`1`, `true`)."""
+        key = (make.__name__, *words, *map(type, words))
+        if key not in self._made:
+            self._made[key] = make(*words)
+        return cast(Made, self._made[key])
 
-    def _reading(self) -> SourceReading:
-        silent = set(self.spec.constexprs) - set(self.values) - set(dict(self.spec.constants))
-        defaults = tuple((name, self._constant(name)) for name in self.spec.constexprs if name in silent)
-        return SourceReading(defaults, self.config, self.configs)
+    @cached_property
+    def configs(self) -> str:
+        """The digest of the source's own configs, where the spec takes those."""
+        return digest_configs(self.spec.configs_on(self.target)) if self.spec.configs_of_source else ""
 
-    def grid_errors(self, values: Values) -> Iterator[SpecError]:
-        """A grid that goes wrong whatever the arguments are is told here, and not by each launch."""
+    @cached_property
+    def options(self) -> Mapping[str, Scalar]:
+        """Those of the spec and of the sections for the target, of which later ones win."""
+        sections = [section.options for section in self.spec.targets if self.target.matches(section.pattern)]
+        return {name: value for options in (self.spec.options, *sections) for name, value in options}
+
+    @cached_property
+    def known_options(self) -> frozenset[str]:
+        """The options that the target's backend has and the kernel takes as such."""
+        return frozenset(rule.name for rule in OPTIONS[self.target.kind]).difference(self.spec.constexprs)
+
+    @cached_property
+    def constants(self) -> Mapping[str, Constant]:
+        return dict(self.spec.constants)
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Constant]:
+        return self.spec.defaults_on(self.target)
+
+    @cached_property
+    def arguments(self) -> Mapping[str, ArgumentSpec]:
+        return {argument.name: argument for argument in self.spec.arguments}
+
+    @cached_property
+    def grid(self) -> tuple[str, ...]:
+        return tuple(expression.text for expression in self.spec.grid)
+
+    @cached_property
+    def grid_constexprs(self) -> tuple[str, ...]:
+        """The constexprs that the grid is computed from."""
         names = {name for expression in self.spec.grid for name in expression.names}
-        given = {name: self._constant(name) for name in self.spec.constexprs if name in names} | dict(self.values)
-        constants = {name: value for name, value in given.items() if isinstance(value, int)}
-        for expression in self.spec.grid:
-            try:
-                fold(expression, constants)
-            except SpecError as error:
-                depends = any(name in constants for name in expression.names)
-                hint = f"so it is in `{Variant(self.spec.name, values)}`" if depends else None
-                yield SpecError(error.message, error.where, hint)
+        return tuple(name for name in self.spec.constexprs if name in names)
 
-    def _fill(self, text: str, where: Place | None) -> str:
-        for name in AXIS_PLACE.findall(text):
-            if name not in self.values:
-                raise SpecError(f"axis `{name}` has no value on {self.target}", where)
-        return AXIS_PLACE.sub(lambda found: _plain(self.values[found[1]]), text)
+    def hints(self, *present: str) -> tuple[tuple[Hint, ...], ...]:
+        return hint_variants([self.arguments[name] for name in present])
 
-    def _type(self, argument: ArgumentSpec) -> ArgumentType:
-        text = self._fill(argument.type, argument.where)
+    def type(self, name: str, text: str) -> ArgumentType:
+        """The type that an argument has by its text with every place filled."""
+        argument = self.arguments[name]
         try:
             kind = parse_type(text)
         except SpecError as error:
@@ -146,29 +151,98 @@ class _Expansion:
                 hint = f'it has {", ".join(known)}; say others in [kernel.{self.spec.name}.target."{self.target}"]'
                 raise SpecError(message, argument.where, hint)
 
-    def _argument(self, name: str, types: Mapping[str, ArgumentType], hints: Mapping[str, Hint]) -> Argument:
-        if name not in types:
-            return Argument(name, "constexpr", True, self._constant(name))
-        if types[name].kind == "none":
+    def argument(self, name: str, kind: str, divisor: int) -> Argument:
+        """A run-time argument of a type, with the divisor that a hint promises; 0: none does."""
+        if kind == "none":
             return Argument(name, "none", True, None)
-        promise = next(argument for argument in self.spec.arguments if argument.name == name)
-        divisor = hints[name].divisor if name in hints else 0
+        promise = self.arguments[name]
         range32 = promise.range32 and self.target.kind is Backend.HIP
         # An alignment of 1 promises nothing, and Triton's attribute is left out for it.
         align = promise.align if promise.align > 1 else 0
         if divisor == 1:
-            return Argument(name, str(types[name]), True, 1, align)
-        divisibility = max(align, divisor)
-        return Argument(name, str(types[name]), False, None, divisibility, range32)
+            return Argument(name, kind, True, 1, align)
+        return Argument(name, kind, False, None, max(align, divisor), range32)
+
+    def constexpr(self, name: str, value: Constant) -> Argument:
+        return Argument(name, "constexpr", True, value)
+
+
+@dataclass(frozen=True)
+class _Expansion:
+    """One combination of axis values on one target."""
+
+    kernel: _TargetKernel
+    values: Mapping[str, Constant]
+    config: Values  # the source's own that it is of, if it is of one
+
+    @property
+    def spec(self) -> KernelSpec:
+        return self.kernel.spec
+
+    def units(self, values: Values) -> Iterator[Unit]:
+        kernel = self.kernel
+        types = {argument.name: self._type(argument) for argument in self.spec.arguments}
+        present = [name for name, kind in types.items() if kind.kind != "none"]
+        texts = {name: str(kind) for name, kind in types.items()}
+        constexprs = {
+            name: kernel.once(kernel.constexpr, name, self._constant(name))
+            for name in self.spec.parameters
+            if name not in types
+        }
+        options, reading = self._unit_options(), self._reading()
+        for hints in kernel.once(kernel.hints, *present):
+            divisors = {hint.argument: hint.divisor for hint in hints}
+            arguments = [
+                constexprs.get(name) or kernel.once(kernel.argument, name, texts[name], divisors.get(name, 0))
+                for name in self.spec.parameters
+            ]
+            variant = Variant(self.spec.name, values, hints)
+            yield Unit(variant, kernel.target, self.spec.source, tuple(arguments), options, kernel.grid, reading)
+
+    def _reading(self) -> SourceReading:
+        if self.config:
+            return SourceReading(self._silent(*self.values), self.config, self.kernel.configs)
+        return self.kernel.once(self._shared_reading, *self.values)
+
+    def _shared_reading(self, *names: str) -> SourceReading:
+        """The reading of all combinations of these axes, where these are of no config of the source."""
+        return SourceReading(self._silent(*names), (), self.kernel.configs)
+
+    def _silent(self, *names: str) -> Values:
+        """The constexprs that have the source's own value."""
+        given = {*names, *self.kernel.constants}
+        return tuple((name, self._constant(name)) for name in self.spec.constexprs if name not in given)
+
+    def grid_errors(self, values: Values) -> Iterator[SpecError]:
+        """A grid that goes wrong whatever the arguments are is told here, and not by each launch."""
+        given = {name: self._constant(name) for name in self.kernel.grid_constexprs} | dict(self.values)
+        constants = {name: value for name, value in given.items() if isinstance(value, int)}
+        for expression in self.spec.grid:
+            try:
+                fold(expression, constants)
+            except SpecError as error:
+                depends = any(name in constants for name in expression.names)
+                hint = f"so it is in `{Variant(self.spec.name, values)}`" if depends else None
+                yield SpecError(error.message, error.where, hint)
+
+    def _fill(self, text: str, where: Place | None) -> str:
+        if "{" not in text:
+            return text
+        for name in AXIS_PLACE.findall(text):
+            if name not in self.values:
+                raise SpecError(f"axis `{name}` has no value on {self.kernel.target}", where)
+        return AXIS_PLACE.sub(lambda found: _plain(self.values[found[1]]), text)
+
+    def _type(self, argument: ArgumentSpec) -> ArgumentType:
+        return self.kernel.once(self.kernel.type, argument.name, self._fill(argument.type, argument.where))
 
     def _constant(self, name: str) -> Constant:
         """A constexpr's value: from an axis or config, else `constants`, else the source's default."""
-        constants = dict(self.spec.constants)
         if name in self.values:
             return self.values[name]
-        if name not in constants:
-            return self.spec.defaults_on(self.target)[name]
-        value = constants[name]
+        if name not in self.kernel.constants:
+            return self.kernel.defaults[name]
+        value = self.kernel.constants[name]
         if not isinstance(value, str):
             return value
         filled = self._fill(value, self.spec.where)
@@ -182,10 +256,9 @@ class _Expansion:
 
     def _unit_options(self) -> Options:
         """The options that the target's backend has; an option axis or config wins over a section."""
-        known = {rule.name for rule in OPTIONS[self.target.kind]} - set(self.spec.constexprs)
         said = {name: value for name, value in self.values.items() if isinstance(value, str | bool | int | float)}
-        merged = {**self.options, **said}
-        return tuple((name, merged[name]) for name in sorted(merged) if name in known)
+        merged = {**self.kernel.options, **said}
+        return tuple((name, merged[name]) for name in sorted(merged) if name in self.kernel.known_options)
 
 
 def _plain(value: Constant) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from precast.errors import Place
 from precast.grid import Expression
+from precast.keyed import Keyed
 from precast.spec.spelling import Constant as Constant
 from precast.spec.spelling import Spelled as Spelled
 from precast.spec.spelling import format_constant as format_constant
@@ -51,7 +53,7 @@ class TargetSection:
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Keyed):
     """Where a kernel's function is: a project-relative file, or a module found through `pythonpath`."""
 
     file: str  # project-relative path of the file that was found; absolute for a module of an installed package
@@ -127,7 +129,7 @@ class KernelSpec:
 
 
 @dataclass(frozen=True)
-class SourceReading:
+class SourceReading(Keyed):
     """What the plan read in a kernel's source, beside names and order of its parameters, and built a unit on.
 
     A worker compares it with what it imports. Where the spec takes the configs of @triton.autotune, `config` is the
@@ -169,13 +171,17 @@ class Variant:
     hints: tuple[Hint, ...] = ()
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         parts = [f"{name}={format_constant(value)}" for name, value in self.values]
         parts += [str(hint) for hint in self.hints]
         return f"{self.kernel}:{','.join(parts)}" if parts else self.kernel
 
 
 @dataclass(frozen=True)
-class Argument:
+class Argument(Keyed):
     """One parameter of a unit with everything fixed.
 
     A constexpr has type `constexpr` and its `value`; an argument with hint `==1` keeps its type and has
@@ -192,7 +198,7 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Unit:
+class Unit(Keyed):
     """Variant × target, complete: enough to compile it anywhere that has the sources."""
 
     variant: Variant
@@ -204,6 +210,10 @@ class Unit:
     reading: SourceReading = SourceReading()
 
     def __str__(self) -> str:
+        return self._text
+
+    @cached_property
+    def _text(self) -> str:
         return f"{self.variant}@{self.target}"
 
     @property
@@ -218,7 +228,9 @@ class Unit:
     @property
     def compiled(self) -> Unit:
         """The unit without what is for launchers alone: equal for units that are compiled alike."""
-        return replace(self, grid=())
+        if not self.grid:
+            return self
+        return Unit(self.variant, self.target, self.source, self.arguments, self.options, (), self.reading)
 
     @property
     def symbol(self) -> str:
