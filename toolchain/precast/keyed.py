@@ -8,7 +8,7 @@ release of thousands of units does not spell out each of them again.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -23,9 +23,11 @@ class Keyed:
     @cached_property
     def key(self) -> str:
         """sha256 hex over the type's name and every field that takes part in comparison."""
-        names = _compared(type(self))  # type: ignore[arg-type]  # a type is hashable
-        data = [[name, _data(getattr(self, name))] for name in names]
-        return hashlib.sha256(write_json([type(self).__name__, data]).encode()).hexdigest()
+        return hashlib.sha256(write_json(_fields(self)).encode()).hexdigest()
+
+
+def _fields(value: Any) -> Any:
+    return [type(value).__name__, *(_data(getattr(value, name)) for name in _compared(type(value)))]  # type: ignore[arg-type]
 
 
 @cache
@@ -36,6 +38,8 @@ def _compared(kind: type[Any]) -> tuple[str, ...]:
 def _data(value: Any) -> Any:
     if value is None or isinstance(value, _PLAIN):
         return value
+    if isinstance(value, tuple):
+        return [_data(each) for each in value]
     if isinstance(value, Keyed):
         return value.key
-    return [_data(each) for each in value] if isinstance(value, tuple) else to_data(value)
+    return _fields(value) if is_dataclass(value) else to_data(value)

@@ -10,6 +10,8 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from precast.spec.children import child_nodes, walk
+
 STAR = "*"  # the entry of `from module import *`, which may bind any name
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -22,9 +24,9 @@ def count_bindings(tree: ast.Module) -> Mapping[str, int]:
         node = waiting.pop()
         counts.update(_bound_by(node))
         if isinstance(node, (*_SCOPES, ast.Lambda)):
-            counts.update(name for each in ast.walk(node) if isinstance(each, ast.Global) for name in each.names)
+            counts.update(name for each in walk(node) if isinstance(each, ast.Global) for name in each.names)
         else:
-            waiting.extend(ast.iter_child_nodes(node))
+            waiting.extend(child_nodes(node))
     return counts
 
 
@@ -45,5 +47,5 @@ def _bound_by(node: ast.AST) -> Iterator[str]:
 
 def count_loads(tree: ast.AST, name: str) -> int:
     """How often anything in a tree reads a name."""
-    names = (each for each in ast.walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load))
+    names = (each for each in walk(tree) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load))
     return sum(each.id == name for each in names)

@@ -16,6 +16,7 @@ from typing import Any
 
 from precast.digest import FileDigests
 from precast.spec.asking import Edge, reach
+from precast.spec.children import child_nodes
 from precast.spec.modules import ModuleFile, ModuleFinder
 from precast.spec.sources import absolute_name
 
@@ -82,11 +83,7 @@ def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
     for node, top in waiting:
         yield node, top
         top = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        for value in vars(node).values():
-            if isinstance(value, list):
-                waiting += [(each, top) for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST):
-                waiting.append((value, top))
+        waiting += [(each, top) for each in child_nodes(node)]
 
 
 def _imports_of(node: ast.AST) -> Iterator[tuple[str, list[str]]]:

@@ -184,20 +184,21 @@ class _Expansion:
         types = {argument.name: self._type(argument) for argument in self.spec.arguments}
         present = [name for name, kind in types.items() if kind.kind != "none"]
         texts = {name: str(kind) for name, kind in types.items()}
-        constexprs = {
-            name: kernel.once(kernel.constexpr, name, self._constant(name))
+        plain = {
+            name: kernel.once(kernel.argument, name, texts[name], 0)
+            if name in texts
+            else kernel.once(kernel.constexpr, name, self._constant(name))
             for name in self.spec.parameters
-            if name not in types
         }
         options, reading = self._unit_options(), self._reading()
         for hints in kernel.once(kernel.hints, *present):
-            divisors = {hint.argument: hint.divisor for hint in hints}
-            arguments = [
-                constexprs.get(name) or kernel.once(kernel.argument, name, texts[name], divisors.get(name, 0))
-                for name in self.spec.parameters
-            ]
+            hinted = {
+                hint.argument: kernel.once(kernel.argument, hint.argument, texts[hint.argument], hint.divisor)
+                for hint in hints
+            }
+            arguments = tuple({**plain, **hinted}.values())
             variant = Variant(self.spec.name, values, hints)
-            yield Unit(variant, kernel.target, self.spec.source, tuple(arguments), options, kernel.grid, reading)
+            yield Unit(variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading)
 
     def _reading(self) -> SourceReading:
         if self.config:

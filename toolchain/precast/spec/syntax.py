@@ -11,6 +11,7 @@ from importlib.util import decode_source
 
 from precast.errors import Place, SpecError
 from precast.spec.bindings import STAR, count_bindings, count_loads
+from precast.spec.children import walk
 from precast.spec.model import Constant, spell
 from precast.spec.toml import not_utf8
 from precast.spec.types import TRITON_NAMES
@@ -68,7 +69,7 @@ class ModuleSyntax:
 
     def is_read_by(self, name: str, calls: str) -> bool:
         """Whether nothing of the module reads a name but calls of `calls` as one of their own arguments."""
-        uses = (node for node in ast.walk(self.tree) if isinstance(node, ast.Call))
+        uses = (node for node in walk(self.tree) if isinstance(node, ast.Call))
         ours = (use for use in uses if self.dotted(use.func).rpartition(".")[2] == calls)
         given = [each for use in ours for each in (*use.args, *(keyword.value for keyword in use.keywords))]
         return sum(isinstance(each, ast.Name) and each.id == name for each in given) == count_loads(self.tree, name)
@@ -147,7 +148,7 @@ def _flat_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Local name → dotted name, for absolute imports."""
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2
