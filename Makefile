@@ -3,15 +3,21 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The second tier has an environment of its own: it has PyTorch, which the first tier is to do without.
+VENV_ALL ?= $(VENV)-all
+STAMP_ALL := $(VENV_ALL)/.installed
+# The Python extension is built with the package, so its sources count too.
+INSTALLED := pyproject.toml setup.py $(wildcard toolchain/precast/launch/runtime/* toolchain/precast/launch/extension/*)
 
 .PHONY: demo test test-all soak lint clean venv device-kit
 
 venv: $(STAMP)
 
-# The Python extension is built with the package, so its sources count too.
-$(STAMP): pyproject.toml setup.py $(wildcard toolchain/precast/launch/runtime/* toolchain/precast/launch/extension/*)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[all,test]'
+$(STAMP): EXTRAS := all,test
+$(STAMP_ALL): EXTRAS := all,test,interop
+$(STAMP) $(STAMP_ALL): $(INSTALLED)
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	touch $@
 
 demo: venv
@@ -21,8 +27,8 @@ demo: venv
 test: venv lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not all and not soak'
 
-test-all: venv
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m all
+test-all: $(STAMP_ALL)
+	PRECAST_INTEROP=1 $(VENV_ALL)/bin/python -m pytest -n 2 --dist loadfile -m all
 
 soak: venv
 	$(BIN)/python -m pytest -m soak

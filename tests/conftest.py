@@ -1,4 +1,8 @@
-"""Options that every tier shares: `--update` writes the expected texts of golden and failing tests anew."""
+"""What every tier shares: `--update`, which writes the expected texts of golden and failing tests anew, and PyTorch."""
+
+import importlib
+import os
+from types import ModuleType
 
 import hypothesis
 import pytest
@@ -18,3 +22,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def update(request: pytest.FixtureRequest) -> bool:
     """Whether expected texts are to be written anew."""
     return bool(request.config.getoption("--update"))
+
+
+@pytest.fixture(scope="session")
+def torch() -> ModuleType:
+    """PyTorch. Without it a test is skipped; in the second tier, which installs it, the test fails."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        absent = pytest.fail if os.environ.get("PRECAST_INTEROP") else pytest.skip
+        absent(f"it takes PyTorch: pip install 'precast[interop]' ({error})")

@@ -1,6 +1,5 @@
 """Kernels in Triton's interpreter against NumPy in float64: the kernels are right, whatever an engine makes of them."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -20,13 +19,8 @@ NOT_INTERPRETED = {
 # It rounds fp32 to bf16 towards zero: up to twice the error of rounding to nearest.
 ALLOWED_SHARE = {"bf16": 2.0}
 
-pytestmark = [
-    pytest.mark.all,
-    pytest.mark.skipif(
-        not importlib.util.find_spec("torch"),
-        reason="Triton's interpreter takes torch tensors: pip install 'precast[interop]'",
-    ),
-]
+# Triton's interpreter takes torch's tensors.
+pytestmark = [pytest.mark.all, pytest.mark.usefixtures("torch")]
 
 
 @pytest.mark.parametrize("kernel", sorted(set(CASES) - set(NOT_INTERPRETED)))
