@@ -43,6 +43,45 @@ class OnlyPointer:
         return 0
 
 
+class Storage:
+    """What torch's tensors lie in; its address may be an error."""
+
+    def __init__(self, address: int | BaseException) -> None:
+        self.address = address
+
+    data_ptr = Traced.data_ptr
+
+
+class Part(Traced):
+    """A part of a tensor: its address is what its storage has for one, and an offset."""
+
+    def __init__(self, storage: int | BaseException, address: int = 12) -> None:
+        super().__init__(address)
+        self.storage = storage
+
+    def untyped_storage(self) -> Storage:
+        if isinstance(self.storage, NotImplementedError):
+            raise self.storage
+        return Storage(self.storage)
+
+
+class Substitute(Part):
+    """One whose operations are code of Python's."""
+
+    @classmethod
+    def __torch_dispatch__(cls) -> None:
+        raise AssertionError
+
+
+class Reinterpreted(OnlyPointer):
+    """A tensor under another element type."""
+
+    base = Part(0)
+
+    def data_ptr(self) -> int:
+        return 12
+
+
 class Interface:
     """The array interface, with an address of zero."""
 
@@ -75,10 +114,27 @@ def read_nothing(tensor: Nowhere, into) -> int:
     return 0
 
 
-TABLE = exchange_framework.Table(1, 0, None, (ctypes.c_void_p * 3)(), read_nothing, exchange_framework.current_stream)
-Nowhere.__dlpack_c_exchange_api__ = exchange_framework.make_capsule(
-    ctypes.addressof(TABLE), exchange_framework.CAPSULE, None
-)
+class PartOfNothing(Nowhere):
+    """A part of a tensor at a null address."""
+
+    untyped_storage = Part(0).untyped_storage
+
+
+@exchange_framework.READ
+def read_part(tensor: PartOfNothing, into) -> int:
+    read_nothing(tensor, into)
+    into[0].data = 12
+    return 0
+
+
+TABLES = {}
+for framework, reader in ((Nowhere, read_nothing), (PartOfNothing, read_part)):
+    TABLES[framework] = exchange_framework.Table(
+        1, 0, None, (ctypes.c_void_p * 3)(), reader, exchange_framework.current_stream
+    )
+    framework.__dlpack_c_exchange_api__ = exchange_framework.make_capsule(
+        ctypes.addressof(TABLES[framework]), exchange_framework.CAPSULE, None
+    )
 NONE = "it has elements and no memory"
 CASES = [
     (Traced(0), f"Traced that cannot be launched with: {NONE}"),
@@ -88,6 +144,12 @@ CASES = [
     (Interface((3,)), f"Interface that cannot be launched with: {NONE}"),
     (Undelivered(), "Undelivered that cannot be launched with: not exported:"),
     (Nowhere(np.zeros(3, np.float32)), f"Nowhere that cannot be launched with: {NONE}"),
+    (PartOfNothing(np.zeros(3, np.float32)), f"PartOfNothing that cannot be launched with: {NONE}"),
+    (Part(0), f"Part that cannot be launched with: {NONE}"),
+    (Part(RuntimeError("invalid storage")), f"Part that cannot be launched with: {NONE}"),
+    (Part(NotImplementedError("no storage")), f"Part that cannot be launched with: {NONE}"),
+    (Substitute(0, 2**45), f"Substitute that cannot be launched with: {NONE}"),
+    (Reinterpreted((3,)), f"Reinterpreted that cannot be launched with: {NONE}"),
 ]  # fmt: skip
 
 
@@ -104,6 +166,20 @@ def test_tensors_without_memory_are_refused(small, x, tensor, words):
     np.testing.assert_array_equal(out, 2 * x)
 
 
+class Substituted(Substitute):
+    """Its memory is an array's."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        super().__init__(array.ctypes.data, array.ctypes.data)
+        self.shape = array.shape
+
+
+def test_a_tensor_with_code_of_pythons_may_have_memory(small, x):
+    out = aligned(1000)
+    small.scale(Substituted(out), Substituted(x), 2, 1000, BLOCK=64)
+    np.testing.assert_array_equal(out, 2 * x)
+
+
 @pytest.mark.parametrize("empty", [Traced(0, (0, 4)), OnlyPointer((0,)), Interface((0,)),
                                    Nowhere(np.zeros(0, np.float32))], ids=lambda each: type(each).__name__)  # fmt: skip
 def test_empty_tensors_need_no_memory(small, empty):
@@ -113,6 +189,8 @@ def test_empty_tensors_need_no_memory(small, empty):
 def test_an_interrupt_while_a_tensor_is_read_is_itself(small, x):
     with pytest.raises(KeyboardInterrupt):
         small.scale(Traced(KeyboardInterrupt()), x, 2, 1000, BLOCK=64)
+    with pytest.raises(KeyboardInterrupt):
+        small.scale(Part(KeyboardInterrupt()), x, 2, 1000, BLOCK=64)
 
 
 def test_range32_is_measured_by_extent(release, fakes):

@@ -45,7 +45,11 @@ typedef struct reader {
     reader_kind kind;
     const dl_exchange *exchange;
     int is_cupy;
+    int may_lack_memory; /* torch's, with Python's code in place of what it does */
 } reader;
+
+/* A part of a tensor without memory has its offset for an address: where memory hardly ever lies, it is made sure of. */
+#define UNLIKELY_ADDRESSES (UINT64_C(1) << 32)
 
 enum { MOST_READERS = 32, MOST_DTYPES = 48, NAMES = 24 };
 
@@ -54,7 +58,7 @@ enum name {
     NAME_DATA_PTR, NAME_DTYPE, NAME_GET_DEVICE, NAME_DLPACK, NAME_DLPACK_DEVICE, NAME_ARRAY_INTERFACE,
     NAME_CUDA_INTERFACE, NAME_EXCHANGE, NAME_SHAPE, NAME_STRIDE, NAME_BASE, NAME_STRIDES, NAME_PADDING, NAME_STREAM,
     NAME_CUDA_STREAM, NAME_PTR, NAME_STREAM_PROTOCOL, NAME_DATA, NAME_TYPESTR, NAME_NAME, NAME_ROUND,
-    NAME_INDEX, NAME_SET_ITEM, NAME_COUNT
+    NAME_INDEX, NAME_SET_ITEM, NAME_STORAGE, NAME_TORCH_DISPATCH, NAME_COUNT
 };
 
 typedef struct module_state {

@@ -12,7 +12,8 @@ static const char *const name_texts[NAME_COUNT] = {
     [NAME_BASE] = "base", [NAME_STRIDES] = "strides", [NAME_PADDING] = "padding", [NAME_STREAM] = "stream",
     [NAME_CUDA_STREAM] = "cuda_stream", [NAME_PTR] = "ptr", [NAME_STREAM_PROTOCOL] = "__cuda_stream__",
     [NAME_DATA] = "data", [NAME_TYPESTR] = "typestr", [NAME_NAME] = "name", [NAME_ROUND] = "round_f32_to_tf32",
-    [NAME_INDEX] = "__index__", [NAME_SET_ITEM] = "__setitem__",
+    [NAME_INDEX] = "__index__", [NAME_SET_ITEM] = "__setitem__", [NAME_STORAGE] = "untyped_storage",
+    [NAME_TORCH_DISPATCH] = "__torch_dispatch__",
 };
 
 PyObject *raise_status(module_state *state, precast_status status) {

@@ -66,7 +66,7 @@ static int fill_pointer(const kernel_object *kernel, uint32_t number, PyObject *
         PyErr_Clear(); /* the general way meets the same error */
         return 0;
     }
-    if (!tensor.data)
+    if ((uintptr_t)tensor.data < UNLIKELY_ADDRESSES || from->may_lack_memory)
         return 0;
     values->slots[place] = precast_slot_pointer((char *)tensor.data + tensor.byte_offset);
     values->types[place] = type_of_dlpack(tensor.type);

@@ -52,12 +52,14 @@ static int is_empty(int rank, const int64_t *shape) {
     return 0;
 }
 
-/* What a tracer or a shape without memory gives for an address; an empty tensor may have none. */
-static int check_memory(const tensor_view *view, int rank, const int64_t *shape) {
-    if (view->address || is_empty(rank, shape))
-        return 0;
+static int lacks_memory(void) {
     PyErr_SetString(PyExc_ValueError, "it has elements and no memory");
     return -1;
+}
+
+/* What a tracer or a shape without memory gives for an address; an empty tensor may have none. */
+static int check_memory(const tensor_view *view, int rank, const int64_t *shape) {
+    return view->address || is_empty(rank, shape) ? 0 : lacks_memory();
 }
 
 static int from_dl_tensor(const dl_tensor *tensor, tensor_view *view) {
@@ -75,10 +77,6 @@ static int from_dl_tensor(const dl_tensor *tensor, tensor_view *view) {
     return set_device(view, tensor->device) || check_memory(view, tensor->rank, tensor->shape);
 }
 
-static int read_exchange(const reader *from, PyObject *object, tensor_view *view) {
-    dl_tensor tensor;
-    return from->exchange->read(object, &tensor) || from_dl_tensor(&tensor, view) ? -1 : 0;
-}
 
 /* DLPack's two capsules; the versioned one has version, context, deleter and flags before the tensor. */
 static int read_capsule(PyObject *capsule, tensor_view *view) {
@@ -115,6 +113,34 @@ static int call_for_integer(PyObject *object, PyObject *name, int64_t *value) {
     *value = result ? PyLong_AsLongLong(result) : -1;
     Py_XDECREF(result);
     return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Whether torch's tensor has memory: its storage says so, and some have none that could be asked. */
+static int has_storage(module_state *state, PyObject *object) {
+    int64_t address = 0;
+    PyObject *storage = PyObject_CallMethodObjArgs(object, state->names[NAME_STORAGE], NULL);
+    int is_anothers = !storage && PyErr_ExceptionMatches(PyExc_AttributeError);
+    if (storage && call_for_integer(storage, state->names[NAME_DATA_PTR], &address))
+        address = 0;
+    Py_XDECREF(storage);
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return -1;
+    PyErr_Clear();
+    return is_anothers || address;
+}
+
+static int check_storage(module_state *state, PyObject *object, const tensor_view *view) {
+    if (!view->address || (!view->from.may_lack_memory && (uintptr_t)view->address >= UNLIKELY_ADDRESSES))
+        return 0;
+    int has = has_storage(state, object);
+    return has > 0 ? 0 : has ? -1 : lacks_memory();
+}
+
+static int read_exchange(module_state *state, const reader *from, PyObject *object, tensor_view *view) {
+    dl_tensor tensor;
+    if (from->exchange->read(object, &tensor) || from_dl_tensor(&tensor, view))
+        return -1;
+    return is_empty(tensor.rank, tensor.shape) ? 0 : check_storage(state, object, view);
 }
 
 static int torch_is_hip(module_state *state) {
@@ -182,7 +208,7 @@ static int read_torch(module_state *state, PyObject *object, shape_use use, tens
     view->device = device < 0 ? 0 : (int)device;
     Py_DECREF(dtype);
     if (use == SHAPE_UNUSED && address)
-        return 0;
+        return check_storage(state, object, view);
     if (read_torch_shape(state, object, view)) {
         if (use == SHAPE_NEEDED || !PyErr_ExceptionMatches(PyExc_AttributeError))
             return -1;
@@ -190,7 +216,9 @@ static int read_torch(module_state *state, PyObject *object, shape_use use, tens
         return 0;
     }
     view->bytes = find_extent(view->rank, view->shape, view->strides, size_of(view->type));
-    return check_memory(view, view->rank, view->shape);
+    if (is_empty(view->rank, view->shape))
+        return 0;
+    return check_memory(view, view->rank, view->shape) || check_storage(state, object, view) ? -1 : 0;
 }
 
 static int read_interface_type(module_state *state, PyObject *interface, PyObject *object, tensor_view *view) {
@@ -263,6 +291,15 @@ static const dl_exchange *find_exchange(module_state *state, PyObject *type) {
     return exchange && exchange->major == 1 && exchange->read && exchange->current_stream ? exchange : NULL;
 }
 
+/* Of a type whose operations are torch's own this is a C function. */
+static int has_torch_dispatch(const module_state *state, PyObject *type) {
+    PyObject *dispatch = PyObject_GetAttr(type, state->names[NAME_TORCH_DISPATCH]);
+    int has_own = dispatch && !PyObject_TypeCheck(dispatch, &PyCFunction_Type);
+    Py_XDECREF(dispatch);
+    PyErr_Clear();
+    return has_own;
+}
+
 int comes_from(PyObject *type, const char *package) {
     PyObject *module = PyObject_GetAttrString(type, "__module__");
     const char *text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
@@ -307,7 +344,8 @@ static reader find_reader(module_state *state, PyObject *object) {
     if (known)
         return *known;
     const dl_exchange *exchange = find_exchange(state, type);
-    reader found = {type, choose_kind(state, type, exchange), exchange, comes_from(type, "cupy")};
+    reader found = {type, choose_kind(state, type, exchange), exchange, comes_from(type, "cupy"),
+                    has_torch_dispatch(state, type)};
     if (found.kind != READ_UNKNOWN && state->reader_count < MOST_READERS) {
         Py_INCREF(type);
         state->readers[state->reader_count++] = found;
@@ -320,11 +358,18 @@ static int read_pointer(module_state *state, PyObject *object, tensor_view *view
     if (call_for_integer(object, state->names[NAME_DATA_PTR], &address))
         return -1;
     view->address = (void *)(intptr_t)address;
-    PyObject *shape = address ? NULL : PyObject_GetAttr(object, state->names[NAME_SHAPE]);
+    if ((uint64_t)address >= UNLIKELY_ADDRESSES)
+        return 0;
+    PyObject *shape = PyObject_GetAttr(object, state->names[NAME_SHAPE]);
     int rank = shape ? read_integers(shape, view->shape) : -1;
     Py_XDECREF(shape);
     PyErr_Clear();
-    return rank < 0 ? 0 : check_memory(view, rank, view->shape);
+    PyObject *base = PyObject_GetAttr(object, state->names[NAME_BASE]); /* of torch's tensors under another type */
+    PyErr_Clear();
+    int failed = rank >= 0 && !is_empty(rank, view->shape) &&
+                 (check_memory(view, rank, view->shape) || check_storage(state, base ? base : object, view));
+    Py_XDECREF(base);
+    return failed ? -1 : 0;
 }
 
 /* None, an integer, or what stands for one. */
@@ -345,7 +390,7 @@ int read_tensor(module_state *state, PyObject *object, shape_use use, tensor_vie
     view->from = find_reader(state, object);
     switch (view->from.kind) {
     case READ_EXCHANGE:
-        return read_exchange(&view->from, object, view);
+        return read_exchange(state, &view->from, object, view);
     case READ_TORCH:
         return read_torch(state, object, use, view);
     case READ_ARRAY_INTERFACE:

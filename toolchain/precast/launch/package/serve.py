@@ -20,6 +20,10 @@ from precast.launch.package.variants import CPU_IGNORES, Plan, Variants, read_va
 _NO_FIT = (5, 6, 7)  # statuses of a launch: no unit for the device, none for the call, an argument that does not fit
 
 
+class Unservable(str):
+    """Why a call was refused, where no unit would take it."""
+
+
 class MissingVariant(RuntimeError):
     """A call that the release has no unit for; the message ends with the spec that would make one."""
 
@@ -81,7 +85,7 @@ class Server:
         own = [unit for variants in self._variants_of(call.function)[0] for unit in variants.units]
         sentence = f"the release cannot run `{call.name}`: {reason}"
         fault = self._digest_of(call.function).fault
-        if fault:
+        if fault or isinstance(reason, Unservable):
             return MissingVariant(sentence)
         try:
             text = render_fragment(call, call.options(self._options), self._units, own, self._names)
@@ -90,13 +94,17 @@ class Server:
         return MissingVariant(f"{sentence}; this would make it:\n{text}")
 
     def _try(self, call: Call, attempt: Callable[[Variants, Plan, Call], str]) -> str:
-        """Why no kernel of the release could be used as `attempt` does, or an empty text."""
+        """Why no kernel of the release could be used as `attempt` does, or an empty text.
+
+        A kernel that has the constexprs and options speaks before one that has not.
+        """
         kernels, reason = self._variants_of(call.function)
         options = call.options(self._options)
-        for variants in kernels:
-            plan = variants.find(call, options)
-            reason = plan if isinstance(plan, str) else attempt(variants, plan, call)
-            if not reason:
+        plans = [(variants, variants.find(call, options)) for variants in kernels]
+        for _, plan in plans:
+            reason = plan if isinstance(plan, str) else reason
+        for variants, plan in plans:
+            if not isinstance(plan, str) and not (reason := attempt(variants, plan, call)):
                 break
         return reason
 
@@ -115,7 +123,9 @@ class Server:
         try:
             variants.kernel[sizes](*call.run_time(), **plan.axes)
             return ""
-        except (self._refusal, TypeError, ValueError, OverflowError) as error:
+        except ValueError as error:  # tensors of several devices, or without memory
+            return Unservable(error)
+        except (self._refusal, TypeError, OverflowError) as error:
             if getattr(error, "status", _NO_FIT[0]) not in _NO_FIT:
                 raise
             return str(error)
