@@ -71,6 +71,7 @@ typedef struct module_state {
     int dtype_count;
     int torch_is_hip;         /* -1: not known yet */
     PyObject *torch_stream;   /* torch._C._cuda_getCurrentRawStream, once it was needed */
+    precast_release *threads; /* what runs programs of no release, once it was needed */
 } module_state;
 
 typedef struct release_object {
@@ -219,6 +220,9 @@ uint32_t fill_quickly(const kernel_object *kernel, uint32_t first, PyObject *con
 PyObject *exchange_failure(PyObject *failure);
 PyObject *set_allocator(PyObject *self, PyObject *callable);
 PyObject *set_buffer_reader(PyObject *self, PyObject *callable);
+
+/* programs.c */
+PyObject *run_programs(PyObject *module, PyObject *positional);
 
 /* module.c */
 PyObject *raise_status(module_state *state, precast_status status);

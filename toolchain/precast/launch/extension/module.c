@@ -110,6 +110,8 @@ static int execute(PyObject *module) {
 static PyMethodDef methods[] = {
     {"open", (PyCFunction)(void (*)(void))open_release, METH_VARARGS | METH_KEYWORDS,
      "Opens the release in a folder; `interface` is the digest that the caller was generated for."},
+    {"run_programs", run_programs, METH_VARARGS,
+     "(entry, values, x, y, z, scratch_bytes): runs a CPU unit's entry, an address, on a grid. Whether all asserts held."},
     {NULL, NULL, 0, NULL},
 };
 

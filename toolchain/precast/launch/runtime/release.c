@@ -61,6 +61,21 @@ precast_status precast_open_with(const char *folder, const void *anchor, const u
     return PRECAST_OK;
 }
 
+precast_release *precast_open_threads(void) {
+    precast_release *release = calloc(1, sizeof *release);
+    if (!release)
+        return NULL;
+    pthread_mutex_init(&release->meeting, NULL);
+    pthread_mutex_init(&release->lock, NULL);
+    release->pool = precast_open_pool();
+    if (!release->pool) {
+        precast_close(release);
+        return NULL;
+    }
+    precast_list_open(release);
+    return release;
+}
+
 precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
                             const unsigned char *public_key, precast_release **opened) {
     const precast_policy policy = {.keys = public_key, .key_count = 1};

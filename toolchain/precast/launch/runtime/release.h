@@ -36,6 +36,8 @@ precast_status precast_open_with(const char *folder, const void *anchor, const u
                                  const precast_policy *policy, precast_release **release);
 /* Whether an open release is what `policy` demands. */
 precast_status precast_demand(precast_release *release, const precast_policy *policy);
+/* A release of no kernels and no folder, whose threads run what comes from elsewhere; NULL: no memory. */
+precast_release *precast_open_threads(void);
 void precast_close(precast_release *release);
 
 precast_status precast_launch(precast_release *release, const precast_call *call);
