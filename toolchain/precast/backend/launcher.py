@@ -28,7 +28,7 @@ class CpuLauncher:
         self._scratch_bytes = metadata.thread_scratch_bytes
         types = [source.signature[each] for each in source.signature]
         self._readers = [(place, read) for place, each in enumerate(types) if (read := choose_reader(each))]
-        from precast.launch import _launch
+        from precast.launch import _launch  # type: ignore[attr-defined]  # built from C
 
         self._run = _launch.run_programs
 
