@@ -43,6 +43,7 @@ assert "define" in kernel.asm["llir"]
 out = torch.empty(64, dtype=torch.float16)
 kernel[(1, 1, 1)](out, 0.1, 64)
 assert torch.equal(out, torch.full((64,), 0.1, dtype=torch.float16))
+assert len(fill.device_caches[torch.cpu.current_device()][0]) == 1
 assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cpu")
 try:
     fill[(1,)](torch.empty(64, device="meta"), 1.0, BLOCK=64)

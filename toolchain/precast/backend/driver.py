@@ -1,7 +1,7 @@
 """Triton's driver for a CPU: which device there is, how long things take on it, how kernels get into memory.
 
-In: what Triton's runtime asks. Out: its answers. There is one device, 0, with one stream, 0, and a launch has run when
-it returns.
+In: what Triton's runtime asks. Out: its answers. There is one device, which PyTorch too calls "cpu", with one stream, 0,
+and a launch has run when it returns.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class CpuDriver(DriverBase):  # type: ignore[misc]
 
         return GPUTarget(NAME, knobs.runtime.override_arch or read_native_level(), 1)
 
-    def get_current_device(self) -> int:
-        return 0
+    def get_current_device(self) -> str:
+        return NAME
 
-    def set_current_device(self, device: int) -> None:
+    def set_current_device(self, device: str) -> None:
         """There is one."""
 
-    def get_current_stream(self, device: int | None = None) -> int:
+    def get_current_stream(self, device: str | None = None) -> int:
         return 0
 
     def get_active_torch_device(self) -> Any:
@@ -76,7 +76,7 @@ class CpuDriver(DriverBase):  # type: ignore[misc]
 class Images:
     """What Triton calls a driver's `utils`."""
 
-    def get_device_properties(self, device: int) -> dict[str, Any]:
+    def get_device_properties(self, device: str) -> dict[str, Any]:
         """A GPU's properties, as far as a CPU has them; no program is refused for its shared memory."""
         return {
             "max_shared_mem": _ANY_NUMBER,
@@ -86,7 +86,7 @@ class Images:
             "arch": read_native_level(),
         }
 
-    def load_binary(self, name: str, image: bytes, shared: int, device: int) -> tuple[Any, int, int, int, int]:
+    def load_binary(self, name: str, image: bytes, shared: int, device: str) -> tuple[Any, int, int, int, int]:
         """The loaded image, its entry's address; no registers counted, none spilled, no limit of threads."""
         from precast.engines.cpu.loading import load_object
 
@@ -126,8 +126,8 @@ class CpuInterface:
         """A launch has run when it returns."""
 
     @staticmethod
-    def current_device() -> int:
-        return 0
+    def current_device() -> str:
+        return NAME
 
     @staticmethod
     def device_count() -> int:
