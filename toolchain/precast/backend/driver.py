@@ -1,7 +1,7 @@
 """Triton's driver for a CPU: which device there is, how long things take on it, how kernels get into memory.
 
-In: what Triton's runtime asks. Out: its answers. There is one device, which PyTorch too calls "cpu", with one stream, 0,
-and a launch has run when it returns.
+In: what Triton's runtime asks. Out: its answers. There is one device, which PyTorch too calls "cpu", with one stream,
+0, and a launch has run when it returns.
 """
 
 from __future__ import annotations
