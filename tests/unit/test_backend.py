@@ -69,7 +69,7 @@ def test_inactive_without_the_extras_parts(machine, monkeypatch):
 
 
 def test_inactive_on_a_processor_without_code(machine, monkeypatch):
-    monkeypatch.setattr(presence, "read_native_level", lambda: None)
+    monkeypatch.setattr(presence, "find_level", lambda: None)
     assert not driver.CpuDriver.is_active()
 
 

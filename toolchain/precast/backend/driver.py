@@ -14,8 +14,7 @@ from typing import Any
 from triton.backends.driver import DriverBase
 
 from precast.backend.launcher import CpuLauncher
-from precast.backend.presence import NAME, is_device
-from precast.project import read_native_level
+from precast.backend.presence import NAME, find_level, is_device
 
 _CACHE_BYTES = 64 << 20  # more than the last-level cache of most machines: what benchmarks write between runs
 _ANY_NUMBER = 1 << 30  # no limit of a GPU's kind
@@ -40,7 +39,7 @@ class CpuDriver(DriverBase):  # type: ignore[misc]
         from triton import knobs
         from triton.backends.compiler import GPUTarget
 
-        return GPUTarget(NAME, knobs.runtime.override_arch or read_native_level(), 1)
+        return GPUTarget(NAME, knobs.runtime.override_arch or find_level(), 1)
 
     def get_current_device(self) -> str:
         return NAME
@@ -83,7 +82,7 @@ class Images:
             "multiprocessor_count": len(os.sched_getaffinity(0)),
             "max_num_regs": _ANY_NUMBER,
             "warpSize": 1,
-            "arch": read_native_level(),
+            "arch": find_level(),
         }
 
     def load_binary(self, name: str, image: bytes, shared: int, device: str) -> tuple[Any, int, int, int, int]:

@@ -10,8 +10,6 @@ import importlib.util
 import os
 from pathlib import Path
 
-from precast.project import read_native_level
-
 TRITON = "3.9."
 NAME = "cpu"  # of the entry point
 PARTS = ("mlir", "llvmlite")
@@ -31,7 +29,14 @@ def has_parts() -> bool:
     import triton
 
     known = str(getattr(triton, "__version__", "")).startswith(TRITON)
-    return known and all(importlib.util.find_spec(each) for each in PARTS) and read_native_level() is not None
+    return known and all(importlib.util.find_spec(each) for each in PARTS) and find_level() is not None
+
+
+def find_level() -> str | None:
+    """This processor's feature level, `x86-64-v2` to `-v4`; None below them."""
+    from precast.project import read_native_level
+
+    return read_native_level()
 
 
 def has_gpu(devices: Path = Path("/dev")) -> bool:
