@@ -6,6 +6,7 @@ In: a project folder and a request. Out: the summary; `BuildFailed` with every f
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -76,6 +77,8 @@ def _run_graph(session: Session) -> None:
     from precast.worker.scratch import remove_abandoned
 
     remove_abandoned()
+    if scons_surface.FLAGS_VARIABLE in os.environ:
+        session.warn(f"{scons_surface.FLAGS_VARIABLE} in the environment: ignored; only plain `scons` hears it")
     scons_surface.install_session(session)
     jobs = session.request.jobs
     tasks = jobs + 1 if jobs > 1 else 1  # one unit waits, so that a worker has its next before the last is recorded

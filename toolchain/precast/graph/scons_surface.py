@@ -7,6 +7,7 @@ ends, a decider that asks the index, and a signature file that may be damaged.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import CancelledError
@@ -27,6 +28,8 @@ import SCons.Taskmaster.Job
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
 from precast.graph.session import Session
+
+FLAGS_VARIABLE = "SCONSFLAGS"  # words that SCons puts before those of its command line
 
 
 class StepAction(SCons.Action.FunctionAction):  # type: ignore[misc]  # SCons has no types
@@ -198,8 +201,8 @@ def leaves_of(nodes: list[Any]) -> set[str]:
 
 
 def run_scons(arguments: list[str]) -> int:
-    """Runs SCons in this process; its exit code."""
-    before = sys.argv
+    """Runs SCons in this process, deaf to `SCONSFLAGS`; its exit code."""
+    before, flags = sys.argv, os.environ.pop(FLAGS_VARIABLE, None)
     sys.argv = ["scons", *arguments]
     try:
         SCons.Script.main()
@@ -209,4 +212,5 @@ def run_scons(arguments: list[str]) -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         sys.argv = before
+        os.environ |= {} if flags is None else {FLAGS_VARIABLE: flags}
     return 0
