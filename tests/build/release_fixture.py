@@ -49,7 +49,7 @@ def make_parts(folder: Path, images: dict[str, bytes]) -> ReleaseParts:
     pack = folder / "build" / "copy.pack"
     write_file(pack, write_pack([(str(unit), image) for unit, image in units]))
     library = folder / "build" / "libdemo.so"
-    write_file(library, b"\x7fELF GLIBC_2.17 GLIBC_2.4 GLIBC_2.34")
+    write_file(library, b"\x7fELF GLIBC_2.17 GLIBC_2.4 GLIBC_2.34", mode=0o755)
     built = tuple((unit, make_result(unit, image)) for unit, image in units)
     return ReleaseParts(
         name="demo",

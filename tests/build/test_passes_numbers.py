@@ -80,7 +80,7 @@ int main(void) {
     demo *k;
     int calls = 0;
     if (demo_open(NULL, &k) || demo_set_buffer_reader(k, read_counts, &calls)) return 1;
-    if (demo_wrong(k, PRECAST_CPU, (demo_wrong_axes){0}, out, x, 300)) return puts(demo_error()), 1;
+    if (demo_wrong(k, PRECAST_CPU, (demo_wrong_axes){.BLOCK = 128}, out, x, 300)) return puts(demo_error()), 1;
     printf(" (%d call)\\n", calls);
     demo_close(k);
 }

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import mlir.ir  # noqa: F401  (before anything that might load a native plugin)
 import pytest
@@ -13,7 +14,7 @@ from triton.backends.nvidia import compiler as nvidia_compiler
 
 from precast.engines.triton import v3_9
 from precast.engines.triton.listings import list_target
-from precast.engines.triton.opt_passes import choose_steps
+from precast.engines.triton.opt_passes import Shelf, choose_steps
 from precast.engines.triton.pipeline import builtin_names, find_builtin, list_pipeline, resolve_arguments
 from precast.engines.triton.recording import record_backend
 from precast.engines.triton.reproducer import parse_passes
@@ -98,7 +99,7 @@ def test_every_builtin_name_finds_its_function():
     with pytest.raises(LookupError):
         find_builtin("ttir.loop_unrol")
     with pytest.raises(PassError, match=r"Triton offers no pass `ttir\.loop_unrol`"):
-        choose_steps((Step("ttir.loop_unrol"),))
+        choose_steps((Step("ttir.loop_unrol"),), Shelf((), (), Path()))
 
 
 HOOK = """

@@ -165,10 +165,12 @@ def test_a_comment_stops_at_the_first_stage(tmp_path):
     [job] = make_project(tmp_path, KERNEL.format(value=1.0))
     first = build([job])[str(job.unit)]
     (tmp_path / "kernels/one.py").write_text("# a comment\n" + KERNEL.format(value=1.0))
+    [job] = plan_jobs(tmp_path, tmp_path / "out", ["cuda:80"])
     again = build([job])[str(job.unit)]
     assert all(stage.reused for stage in again.stages)
     assert again.image_digest == first.image_digest
     (tmp_path / "kernels/one.py").write_text(KERNEL.format(value=2.0))
+    [job] = plan_jobs(tmp_path, tmp_path / "out", ["cuda:80"])
     changed = build([job])[str(job.unit)]
     assert not any(stage.reused for stage in changed.stages)
 

@@ -146,7 +146,7 @@ def test_symbols_of_c_that_a_project_and_a_kernel_make_together():
 
 
 @pytest.mark.parametrize("name", ["class", "None", "int", "bool", "unix", "EOF", "size_t", "malloc", "template",
-                                  "xor", "precast", "types", "triton", "numpy", "c", "cuda"])  # fmt: skip
+                                  "xor", "precast", "types", "triton", "numpy", "cuda"])  # fmt: skip
 def test_projects_that_cannot_be(name: str):
     assert project_fault(name)
 

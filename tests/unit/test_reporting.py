@@ -53,8 +53,7 @@ def test_json_lines():
         "begin", "warning", "started", "started", "ended", "failed", "started", "ended", "summary",
     ]  # fmt: skip
     assert events[5]["text"] == "k.py:3:5: error: no\n  unit:  b@cuda:90\n  stage: ttgir"
-    counts = {"built": 1, "reused": 1, "failed": 1, "units": 3, "checked": 0}
-    assert events[-1] == {"event": "summary", **counts, "release": ""}
+    assert events[-1] == {"event": "summary", "built": 1, "reused": 1, "failed": 1, "units": 3, "release": ""}
 
 
 class Terminal(io.StringIO):

@@ -36,12 +36,17 @@ def _format_one(error: PrecastError, units: list[str]) -> str:
     return escape_controls("\n".join(lines))
 
 
+def is_long(text: str) -> bool:
+    """Whether a text is cut where it is shown."""
+    return len(text.splitlines()) > LINES_SHOWN or len(text) > LETTERS_SHOWN
+
+
 def shorten(text: str, reproducer: str = "") -> str:
     """The start of a long text and where all of it is: in the failure's reproducer, or a file made for it."""
+    if not is_long(text):
+        return text
     lines = text.splitlines()
     start = "\n".join(lines[:LINES_SHOWN])[:LETTERS_SHOWN]
-    if len(lines) <= LINES_SHOWN and len(text) <= LETTERS_SHOWN:
-        return text
     place = f"{reproducer}/{MESSAGE_FILE}" if reproducer else _keep(text)
     more = f"{len(lines)} lines and {len(text)} characters"
     return f"{start} …\n  (of {more}; all of it: {place})" if place else f"{start} …\n  (of {more})"

@@ -42,7 +42,6 @@ class CpuUnitEngine:
     def _run(self, inputs: StageInputs, text: str, project: Path, announce: Announce) -> StageOutput:
         passes = load_passes(inputs.passes, project)
         if inputs.stage == "obj":
-            cpu_pipeline("obj", passes, inputs.target, project)  # refuses a pass in it
             return StageOutput(cpu.emit_object(text, inputs.target.arch, inputs.symbol))
         lower = _lowering(inputs)
         if inputs.facts is None:
@@ -52,7 +51,11 @@ class CpuUnitEngine:
         return StageOutput(made, "{}", outcome.passes, outcome.findings, outcome.buffers, outcome.reads)
 
     def prepare(self, inputs: StageInputs, project: Path) -> None:
-        """No stage of a CPU unit depends on where memory lies."""
+        """Loads passes, and refuses those that cannot stand where they do."""
+        if inputs.stage == "ttir":
+            self._triton.prepare(inputs, project)
+        else:
+            cpu_pipeline(inputs.stage, load_passes(inputs.passes, project), inputs.target, project)
 
     def needs_fixed_addresses(self, inputs: StageInputs, data: bytes) -> bool:
         return False

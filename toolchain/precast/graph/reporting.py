@@ -224,7 +224,10 @@ class JsonReporter:
         self._write("warning", message=message)
 
     def finish(self, summary: Summary) -> None:
-        self._write("summary", **asdict(summary))
+        values = asdict(summary)
+        if not summary.checked:
+            del values["checked"]
+        self._write("summary", **values)
 
     def _write(self, event: str, **values: object) -> None:
         self._stream.write(json.dumps({"event": event, **values}, ensure_ascii=False) + "\n")

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from precast.codec import CodecError, from_json, to_json
-from precast.diagnostic import MESSAGE_FILE
+from precast.diagnostic import MESSAGE_FILE, is_long
 from precast.engines import input_stage
 from precast.errors import ReleaseError, ToolError, printable
 from precast.job import Job
@@ -37,7 +37,8 @@ def write_reproducer(folder: Path, job: Job, step: Step, message: str) -> str:
             before = f"before-{step.pass_name.replace('/', '_')}.mlir"
             write_file(place / before, Store(job.store).get(step.pass_source) or b"")
         write_file(place / JOB_FILE, to_json(request, indent=1).encode() + b"\n")
-        write_file(place / MESSAGE_FILE, message.encode("utf-8", "backslashreplace") + b"\n")
+        if is_long(message):
+            write_file(place / MESSAGE_FILE, message.encode("utf-8", "backslashreplace") + b"\n")
         write_file(place / "README", _readme(place, job, step, message).encode("utf-8", "backslashreplace"))
     except (OSError, ToolError):
         return ""

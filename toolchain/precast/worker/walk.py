@@ -194,6 +194,8 @@ class _Walk:
         return plan_stage(self.job, stage, source.carry, digest_bytes(source.data))
 
     def _make(self, inputs: StageInputs, source: StageOutput, walked: list[StageInputs]) -> _Done:
+        if inputs.passes:  # what is wrong with where they stand is no failure of the stage
+            self.engine.prepare(inputs, Path(self.job.project))
         step = Step(inputs.stage, "", self.store.put(source.data), source.carry)
         self.announce(step)
         try:
