@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +30,31 @@ def digest_own(starts: Iterable[str], digests: FileDigests) -> str:
 
 def reach_modules(starts: Iterable[str], root: Path, digests: FileDigests) -> frozenset[Path]:
     """The files of the modules `starts` and of all modules below `root`, the package's folder, that they import."""
+    modules = _list_modules(root)
     names = list(dict.fromkeys(starts))
     asked = set(names)
     reached: set[Path] = set()
     for name in names:
-        for path in _files_of(name, root):
+        for path in _files_of(name, modules):
             if path not in reached:
                 reached.add(path)
                 new = set(digests.record("own-imports", path, read_own_imports)) - asked
                 asked |= new
                 names += new
     return frozenset(reached)
+
+
+def _list_modules(root: Path) -> Mapping[str, list[Path]]:
+    """The files of every module and package below `root` by its dotted name in it, "" for that of `root` itself."""
+    found: dict[str, list[Path]] = {}
+    for folder, _, files in os.walk(root):
+        inside = [part for part in os.path.relpath(folder, root).split(os.sep) if part != "."]
+        for file in files:
+            word, suffix = os.path.splitext(file)
+            if suffix == ".py":
+                name = ".".join([*inside, *([] if word == "__init__" else [word])])
+                found.setdefault(name, []).append(Path(folder, file))
+    return found
 
 
 def read_own_imports(source: bytes) -> list[Any]:
@@ -56,15 +70,11 @@ def _names_in(node: ast.AST) -> Iterator[str]:
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _files_of(name: str, root: Path) -> Iterator[Path]:
+def _files_of(name: str, modules: Mapping[str, list[Path]]) -> Iterator[Path]:
     """The files that importing `name` executes: its packages' `__init__`, and its own."""
-    place = root
-    yield root / "__init__.py"
-    for part in name.split(".")[1:]:
-        place = place / part
-        for candidate in (place.with_name(f"{part}.py"), place / "__init__.py"):
-            if candidate.is_file():
-                yield candidate
+    parts = name.split(".")[1:]
+    for count in range(len(parts) + 1):
+        yield from modules.get(".".join(parts[:count]), ())
 
 
 def _data_in(folder: Path) -> Iterator[Path]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+
 
 def child_nodes(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below a node, in the order of its fields."""
+    """The nodes right below a node, in the order of its fields; contexts and operators, which hold nothing, are not."""
     found: list[ast.AST] = []
-    for value in vars(node).values():
-        if isinstance(value, list):
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if value.__class__ is list:
             found += [each for each in value if isinstance(each, ast.AST)]
-        elif isinstance(value, ast.AST) and value._fields:  # one without fields holds nothing
+        elif isinstance(value, ast.AST) and value._fields:
             found.append(value)
     return found
 
@@ -23,3 +26,15 @@ def walk(tree: ast.AST) -> Iterator[ast.AST]:
     for node in waiting:
         waiting += child_nodes(node)
         yield node
+
+
+def walk_statements(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
+    """As `walk`, without expressions, and whether each node stands outside of functions."""
+    waiting = [(tree, True)]
+    for node, top in waiting:
+        yield node, top
+        below = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for name in _BLOCKS:
+            block = getattr(node, name, None)
+            if block:
+                waiting += [(each, below) for each in block]

@@ -16,7 +16,7 @@ from typing import Any
 
 from precast.digest import FileDigests
 from precast.spec.asking import Edge, reach
-from precast.spec.children import child_nodes
+from precast.spec.children import walk, walk_statements
 from precast.spec.modules import ModuleFile, ModuleFinder
 from precast.spec.sources import absolute_name
 
@@ -67,23 +67,9 @@ def read_imports(source: bytes) -> dict[str, Any]:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {"records": [], "attributes": []}
-    records: list[Any] = []
-    attributes: set[str] = set()
-    for node, top in _walk(tree):
-        if isinstance(node, ast.Attribute):
-            attributes.add(node.attr)
-        else:
-            records += [[*found, top] for found in _imports_of(node)]
-    return {"records": records, "attributes": sorted(attributes)}
-
-
-def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node of a tree, and whether it stands outside of functions."""
-    waiting = [(tree, True)]
-    for node, top in waiting:
-        yield node, top
-        top = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-        waiting += [(each, top) for each in child_nodes(node)]
+    records = [[*found, top] for node, top in walk_statements(tree) for found in _imports_of(node)]
+    attributes = sorted({node.attr for node in walk(tree) if isinstance(node, ast.Attribute)})
+    return {"records": records, "attributes": attributes}
 
 
 def _imports_of(node: ast.AST) -> Iterator[tuple[str, list[str]]]:

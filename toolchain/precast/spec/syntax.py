@@ -6,12 +6,13 @@ In: Python source. Out: `ModuleSyntax`: what a module-level name is bound to, a 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from importlib.util import decode_source
 
 from precast.errors import Place, SpecError
 from precast.spec.bindings import STAR, count_bindings, count_loads
-from precast.spec.children import walk
+from precast.spec.children import walk, walk_statements
 from precast.spec.model import Constant, spell
 from precast.spec.toml import not_utf8
 from precast.spec.types import TRITON_NAMES
@@ -52,7 +53,10 @@ class ModuleSyntax:
         self.file = file
         self.statements = tuple(_flat_statements(tree.body))
         self._imports = dict(_imported_names(tree))
-        self._bindings = count_bindings(tree)
+
+    @cached_property
+    def _bindings(self) -> Mapping[str, int]:
+        return count_bindings(self.tree)
 
     def error(self, message: str, node: ast.AST, hint: str | None = None) -> SpecError:
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
@@ -148,7 +152,7 @@ def _flat_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 def _imported_names(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Local name → dotted name, for absolute imports."""
-    for node in walk(tree):
+    for node, _ in walk_statements(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield (alias.asname, alias.name) if alias.asname else (alias.name.partition(".")[0],) * 2

@@ -263,4 +263,4 @@ class _Places:
 
 def _key_text(node: tree_sitter.Node) -> str:
     text = (node.text or b"").decode()
-    return str(next(iter(tomllib.loads(f"{text} = 0"))))
+    return text if node.type == "bare_key" else str(next(iter(tomllib.loads(f"{text} = 0"))))
