@@ -220,7 +220,7 @@ class Unit(Keyed):
     def kernel(self) -> str:
         return self.variant.kernel
 
-    @property
+    @cached_property
     def slug(self) -> str:
         """A file name for the unit: its kernel and 12 hex digits of its text's digest."""
         return f"{self.kernel}-{hashlib.sha256(str(self).encode()).hexdigest()[:12]}"

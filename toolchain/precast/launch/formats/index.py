@@ -18,11 +18,11 @@ from precast.launch.formats.interface import (
     axis_payload,
     dtype_axis_number,
     element_type,
+    group_units,
     interface_digest,
     leaves_of,
     run_time_arguments,
     slot_code,
-    units_of,
     value_number,
 )
 from precast.launch.formats.records import (
@@ -71,10 +71,13 @@ def write_index(index: ReleaseIndex) -> bytes:
         for file in sorted(index.files, key=lambda file: file.path)
     }
     images: dict[ImagePlace, int] = {}
+    named = group_units(index.interface)
+    members: dict[str, list[IndexedUnit]] = {}
+    for each in index.units:
+        members.setdefault(each.unit.kernel, []).append(each)
     for kernel in index.interface.kernels:
-        members = [each for each in index.units if each.unit.kernel == kernel.name]
-        units = sorted(enumerate(members), key=lambda pair: str(pair[1].unit))
-        if tuple(str(each.unit) for _, each in units) != units_of(index.interface, kernel.name):
+        units = sorted(enumerate(members.get(kernel.name, ())), key=lambda pair: str(pair[1].unit))
+        if tuple(str(each.unit) for _, each in units) != named[kernel.name]:
             raise BugError(f"the index of `{kernel.name}` does not hold the units that its interface names")
         for _, each in units:
             if each.image not in images:
