@@ -184,3 +184,19 @@ def test_what_is_not_used_any_more_is_forgotten(tmp_path):
 def test_a_file_that_is_gone(tmp_path):
     with pytest.raises(OSError):
         FileDigests().digest(tmp_path / "gone")
+
+
+def test_a_file_is_asked_about_once(tmp_path, monkeypatch):
+    memory, files = tmp_path / "m.json", [tmp_path / str(number) for number in range(50)]
+    for file in files:
+        write_old(file, file.name)
+    first = FileDigests(memory)
+    for file in files:
+        first.record("length", file, len)
+    first.save()
+    asked, real = [], os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **more: asked.append(str(path)) or real(path, **more))
+    again = FileDigests(memory)
+    for file in files * 2:
+        assert (again.record("length", file, len), again.digest(file)) == (len(file.name), digest_text(file.name))
+    assert sorted(set(asked)) == sorted(asked) == sorted(map(str, files))

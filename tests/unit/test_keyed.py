@@ -34,3 +34,21 @@ def test_whatever_differs_changes_the_key():
         Whole("a", parts[::-1]), Whole("a", parts[:1]), Whole("a", (), Part(1)), Whole("a", (), Part(2)),
     ]  # fmt: skip
     assert len({each.key for each in values}) == len(values)
+
+
+@dataclass(frozen=True)
+class Plain:
+    value: int | bool | str | tuple[Part, ...]
+    where: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Around(Keyed):
+    inside: tuple[tuple[str, Plain], ...] | Plain
+
+
+def test_values_inside_values_count_with_their_types():
+    values = [Around(Plain(1)), Around(Plain(True)), Around(Plain("1")), Around(Plain((Part(1),))),
+              Around((("a", Plain(1)),)), Around((("b", Plain(1)),)), Around((("a", Plain((Part(2),))),))]  # fmt: skip
+    assert len({each.key for each in values}) == len(values)
+    assert Around(Plain(1, "here")).key == Around(Plain(1, "there")).key

@@ -253,3 +253,17 @@ def test_many_arguments_that_are_specialised_each_are_counted_at_once(tmp_path):
     spec = f'[kernel.scale]\nsource = "scale.py:scale_kernel"\n\n[kernel.scale.args]\n{types}\n'
     text = error_text(make_project(tmp_path, {"kernels/scale.py": kernel, "kernels/scale.toml": spec}))
     assert f"`specialize` makes {3**40} variants of every combination; at most 8 are allowed" in text
+
+
+def test_units_share_what_is_equal_in_them(tmp_path):
+    spec = SPEC.replace("[128]", "[128, 256, 512]").replace('n = "i32"', 'n = { type = "i32", specialize = [16, 1] }')
+    found = units(tmp_path, spec)
+    arguments = [argument for unit in found for argument in unit.arguments]
+    assert len(found) == 18 and len({id(each) for each in arguments}) == len(set(arguments)) == 12
+    assert len({id(unit.reading) for unit in found}) == 1
+
+
+def test_equal_values_of_other_kinds_stay_what_they_are(tmp_path):
+    spec = SPEC.replace('["fp16", "fp32"]', '["fp16"]').replace("[128]", "[128]\nEVEN = [1, true, 1.0]")
+    values = [unit.arguments[5].value for unit in units(tmp_path, spec)]
+    assert [(type(value), value) for value in values] == [(int, 1), (bool, True), (float, 1.0)]

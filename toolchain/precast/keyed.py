@@ -27,11 +27,12 @@ class Keyed:
 
 
 def _fields(value: Any) -> Any:
-    return [type(value).__name__, *(_data(getattr(value, name)) for name in _compared(type(value)))]  # type: ignore[arg-type]
+    kind: Any = type(value)
+    return [kind.__name__, *[_data(getattr(value, name)) for name in _compared(kind)]]
 
 
 @cache
-def _compared(kind: type[Any]) -> tuple[str, ...]:
+def _compared(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind) if each.compare)
 
 

@@ -198,7 +198,7 @@ class Argument(Keyed):
 
 
 @dataclass(frozen=True)
-class Unit(Keyed):
+class Unit:
     """Variant × target, complete: enough to compile it anywhere that has the sources."""
 
     variant: Variant
