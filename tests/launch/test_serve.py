@@ -421,6 +421,52 @@ def test_autotuned_kernel_under_heuristics_and_pruning(served):
         assert (call_tuned(tuned(64, 256, prune_configs_by=pruned)) == 6).all()
 
 
+def test_configs_that_differ_in_nothing_are_one(served):
+    """On a CPU warps, stages and the like decide nothing."""
+    options = ({"num_warps": 2}, {"num_warps": 4, "num_stages": 3}, {"num_warps": 8, "num_ctas": 2})
+    configs = [triton.Config({"BLOCK": 64}, **each) for each in options]
+    unnamed = [triton.Config({}, **each) for each in options]
+    with served.serve():
+        tuner = triton.autotune(configs, key=["n"])(served_kernels.scale_kernel)
+        assert (call_tuned(tuner) == 6).all() and tuner.best_config is configs[0]
+        x, out = aligned(64), aligned(64)
+        x[:] = 3
+        triton.autotune(unnamed, key=["n"])(served_kernels.scale_kernel)[(1,)](out, x, 2.0, 64, BLOCK=64)
+        assert (out == 6).all()
+
+
+def test_configs_that_differ_are_several(served):
+    first, other = (triton.Config({"BLOCK": block}, num_warps=2) for block in (64, 256))
+    hooked = triton.Config({"BLOCK": 64}, num_warps=4, pre_hook=lambda named: None)
+    for configs in ([first, hooked], [first, other], [first, triton.Config({"BLOCK": 64}, num_warps=8), other]):
+        tuner = triton.autotune(configs, key=["n"])(served_kernels.scale_kernel)
+        assert "it has units for 2 of the " in refusal(served, lambda tuner=tuner: call_tuned(tuner))
+
+
+@pytest.mark.parametrize("tune", [False, True])
+def test_a_served_call_returns_what_can_be_launched_again(served, tune):
+    kernel, block = (tuned(64, 128), {}) if tune else (served_kernels.scale_kernel, {"BLOCK": 64})
+    out, x = aligned(128), aligned(128)
+    x[:] = 1
+    with served.serve():
+        launched = kernel[(1,)](out, x, 2.0, 128, **block)
+    assert out.sum() == 128
+    launched[(2, 1, 1)](out, x, 3.0, 128)
+    assert (out == 3).all()
+    launched[(2, 1, 1)](out, x, 4.0, 128, 64)
+    assert (out == 4).all()
+    launched[(1, 1, 1)](out, x, 5.0, 128, stream=0)
+    assert out.tolist() == [5] * 64 + [4] * 64
+    assert repr(launched) == "<`scale_kernel` of a release>"
+    with pytest.raises(TypeError, match=r"takes 4 arguments \(out, x, alpha, n\), not 6"):
+        launched[(2, 1, 1)](out, x, 3.0, 128, 64, 64)
+    with pytest.raises(TypeError, match="lacks n"):
+        launched[(2, 1, 1)](out, x, 3.0)
+    half = aligned(128, "float16")
+    with pytest.raises(RuntimeError, match="argument `out` of `scale` is fp16"):
+        launched[(2, 1, 1)](half, half, 3.0, 128)
+
+
 def test_autotuned_kernel_that_the_release_cannot_choose_for(served, jit, monkeypatch):
     assert refusal(served, lambda: call_tuned(tuned(64, 128, 256))) == (
         "the release cannot run `scale_kernel`: it has units for 2 of the 3 configs of its autotuner, and none is "

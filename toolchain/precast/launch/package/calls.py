@@ -1,15 +1,16 @@
 """One `kernel[grid](…)` of Triton: its values by name, its options, its grid.
 
-In: a jit function with the arguments of a call. Out: a `Call`. This file goes into a release's Python package, with the
-standard library alone.
+In: a jit function with the arguments of a call. Out: a `Call`, and a `Launched` once it ran. This file goes into a
+release's Python package, with the standard library alone.
 """
 
 from __future__ import annotations
 
 import enum
 import inspect
+import itertools
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from precast.spec.spelling import Spelled, format_constant, spell
@@ -64,6 +65,30 @@ class Call:
         if not 1 <= len(sizes) <= 3:
             raise TypeError(f"the grid of `{self.name}` is one to three integers, not {grid!r}")
         return sizes
+
+
+class Launched:
+    """What a served call returns: `launched[grid](...)` launches again, as Triton's compiled kernels do.
+
+    It takes values by place, of the constexprs too or without them all; what the call had for those stays.
+    """
+
+    def __init__(self, kernel: Any, axes: Mapping[str, Any], call: Call) -> None:
+        self._kernel = kernel
+        self._axes = axes
+        self._is_constant = [name in call.constants for name in call.values]
+        self.name = call.name
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        def launch(*arguments: Any, stream: Any = None) -> None:
+            if len(arguments) == len(self._is_constant):
+                arguments = tuple(itertools.compress(arguments, (not each for each in self._is_constant)))
+            self._kernel[grid](*arguments, **self._axes, **({} if stream is None else {"stream": stream}))
+
+        return launch
+
+    def __repr__(self) -> str:
+        return f"<`{self.name}` of a release>"
 
 
 def bind(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from precast.engines.source_digest import SourceDigest, digest_source
-from precast.launch.package.calls import Call
+from precast.launch.package.calls import Call, Launched, place_of
 from precast.launch.package.fragment import Unstated, render_fragment
-from precast.launch.package.variants import CPU_IGNORES, Plan, Variants, read_variants
+from precast.launch.package.variants import CPU_IGNORES, Plan, Variants, read_variants, typed
 
 _NO_FIT = (5, 6, 7)  # statuses of a launch: no unit for the device, none for the call, an argument that does not fit
 
@@ -39,6 +39,7 @@ class Server:
         self._refusal = refusal
         self._kernels = read_variants(release)
         self._units = [unit for group in self._kernels.values() for each in group for unit in each.units]
+        self._is_for_cpu = all(unit.backend == "cpu" for unit in self._units)
         self._options = frozenset(CPU_IGNORES.union(*(unit.options for unit in self._units)))
         self._names = release.kernels
         self._known: dict[int, tuple[Any, SourceDigest]] = {}
@@ -72,13 +73,22 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def launch(self, call: Call) -> str:
-        """Launches from the release; why it could not, or an empty text."""
+    def launch(self, call: Call) -> Launched | str:
+        """Launches from the release; why it could not is a text."""
         return self._try(call, self._launch_planned)
 
     def fits(self, call: Call) -> bool:
         """Whether `launch` would: an empty grid is checked as any other."""
-        return not self._try(call, lambda variants, plan, call: self._attempt(variants, plan, call, (0,)))
+        tried = self._try(call, lambda variants, plan, call: self._attempt(variants, plan, call, (0,)))
+        return not isinstance(tried, str)
+
+    def essence(self, call: Call) -> tuple[Any, ...]:
+        """What decides a launch: the call's values, and of its options those that count where its tensors lie."""
+        options = call.options(self._options)
+        place = place_of(call.values.values())
+        if place == "cpu" or (not place and self._is_for_cpu):
+            options = {name: value for name, value in options.items() if name not in CPU_IGNORES}
+        return call.run_time(), typed(call.constants), typed(options)
 
     def refuse(self, call: Call, reason: str) -> MissingVariant:
         """The error that says why, with the spec of the unit that the call needs."""
@@ -93,8 +103,8 @@ class Server:
             return MissingVariant(f"{sentence}; no spec can state it: {error}")
         return MissingVariant(f"{sentence}; this would make it:\n{text}")
 
-    def _try(self, call: Call, attempt: Callable[[Variants, Plan, Call], str]) -> str:
-        """Why no kernel of the release could be used as `attempt` does, or an empty text.
+    def _try(self, call: Call, attempt: Callable[[Variants, Plan, Call], str]) -> Launched | str:
+        """The kernel of the release that could be used as `attempt` does, or why there is none.
 
         A kernel that has the constexprs and options speaks before one that has not.
         """
@@ -105,7 +115,7 @@ class Server:
             reason = plan if isinstance(plan, str) else reason
         for variants, plan in plans:
             if not isinstance(plan, str) and not (reason := attempt(variants, plan, call)):
-                break
+                return Launched(variants.kernel, plan.axes, call)
         return reason
 
     def _launch_planned(self, variants: Variants, plan: Plan, call: Call) -> str:
@@ -179,8 +189,8 @@ def _run(servers: list[Any], below: Callable[..., Any], function: Any, arguments
         reasons = {}
         for server in servers if call else ():
             reasons[server] = server.launch(call)
-            if not reasons[server]:
-                return None
+            if not isinstance(reasons[server], str):
+                return reasons[server]
         if strict:
             raise strict[0].refuse(call, reasons[strict[0]])
     return below(function, *arguments, **keywords)
@@ -196,12 +206,22 @@ def _run_tuned(servers: list[Any], below: Callable[..., Any], tuner: Any, argume
     if None in calls:
         return below(tuner, *arguments, **keywords)
     for server in servers:
-        found = [config for config, call in zip(configs, calls, strict=True) if server.fits(call)]
+        found = _fitting(server, configs, calls)
         if len(found) == 1:
             return _run_config(tuner, found[0], arguments, keywords)
         if server.strict:
             raise _refuse_tuned(server, calls, len(found))
     return below(tuner, *arguments, **keywords)
+
+
+def _fitting(server: Any, configs: list[Any], calls: list[Any]) -> list[Any]:
+    """The configs that the server has units for, one of those that differ in nothing that counts where they run."""
+    found: list[tuple[Any, Any]] = []
+    for config, call in zip(configs, calls, strict=True):
+        essence = (config.pre_hook, server.essence(call))
+        if server.fits(call) and all(essence != each for each, _ in found):
+            found.append((essence, config))
+    return [config for _, config in found]
 
 
 def _refuse_tuned(server: Any, calls: list[Any], count: int) -> MissingVariant:

@@ -68,7 +68,7 @@ class Variants:
 
     def find(self, call: Call, options: dict[str, Any]) -> Plan | str:
         """The plan for a call, or why there is none, for the end of a sentence."""
-        key = (*_typed(call.constants), "and", *_typed(options))
+        key = (*typed(call.constants), "and", *typed(options))
         try:
             hash(key)
         except TypeError:  # what cannot be a key is no unit's value either
@@ -163,6 +163,6 @@ def describe_unhashable(*tables: dict[str, Any]) -> str:
     return "no variant has these constexprs and options"
 
 
-def _typed(values: dict[str, Any]) -> list[tuple[str, type, Any]]:
+def typed(values: dict[str, Any]) -> list[tuple[str, type, Any]]:
     """Items that differ where `1` and `True` do."""
     return [(name, type(value), value) for name, value in values.items()]
