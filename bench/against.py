@@ -1,0 +1,97 @@
+"""This Precast against another one, side by side: null builds, and units a second. Prints one JSON object.
+
+`python bench/against.py OTHER_PYTHON --rounds 30`, with the interpreter of an environment that has the other Precast.
+Both build the repository's kernels for two GPU targets with the stand-in engine, which compiles nothing, so that what
+is timed is ours alone. Rounds are interleaved, every other one in reverse; a ratio is this one's time by the other's,
+its median over the rounds with the 95 % interval of order statistics. Wall time and processor time are told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SETTINGS = """
+[tool.precast]
+name = "bench"
+targets = ["cuda:90", "hip:gfx942"]
+
+[tool.precast.triton]
+PRECAST_ENGINE = "stand-in"
+"""
+
+
+def make_project(folder: Path) -> Path:
+    shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    for path in (folder / "kernels").glob("*.toml"):
+        if "tensordesc" in path.read_text(encoding="utf-8"):  # of which the stand-in knows nothing
+            path.unlink()
+    (folder / "pyproject.toml").write_text(SETTINGS, encoding="utf-8")
+    return folder
+
+
+def build(python: str, folder: Path) -> tuple[float, float]:
+    """Wall and processor seconds of one `precast build`."""
+    before, begun = os.times(), time.perf_counter()
+    command = [python, "-m", "precast", "build", "-j2", "--project", str(folder)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    wall, after = time.perf_counter() - begun, os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    return wall, spent
+
+
+def rebuild(python: str, folder: Path) -> tuple[float, float]:
+    """A build of every unit anew: its store, units and records are gone, what was compiled of C stays."""
+    for name in ("store", "units", "index.sqlite"):
+        path = folder / "build" / name
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+    return build(python, folder)
+
+
+def interval(ratios: list[float]) -> dict[str, float]:
+    ordered = sorted(ratios)
+    reach = math.ceil(0.98 * math.sqrt(len(ordered)))
+    low, high = max(len(ordered) // 2 - reach, 0), min((len(ordered) - 1) // 2 + reach, len(ordered) - 1)
+    return {
+        "median": round(statistics.median(ordered), 3),
+        "low": round(ordered[low], 3),
+        "high": round(ordered[high], 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("other", help="interpreter of an environment with the other Precast")
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--full-rounds", type=int, default=6)
+    arguments = parser.parse_args()
+    pythons = {"ours": sys.executable, "other": arguments.other}
+    result: dict[str, object] = {"machine": platform.processor() or platform.machine(), "rounds": arguments.rounds}
+    with tempfile.TemporaryDirectory() as scratch:
+        folders = {name: make_project(Path(scratch, name)) for name in pythons}
+        for name, python in pythons.items():
+            build(python, folders[name])
+        for what, action, rounds in (("null", build, arguments.rounds), ("full", rebuild, arguments.full_rounds)):
+            ratios: dict[str, list[float]] = {"wall": [], "cpu": []}
+            for number in range(rounds):
+                order = list(pythons) if number % 2 == 0 else list(pythons)[::-1]
+                taken = {name: action(pythons[name], folders[name]) for name in order}
+                for index, kind in enumerate(ratios):
+                    ratios[kind].append(taken["ours"][index] / taken["other"][index])
+            result[what] = {kind: interval(each) for kind, each in ratios.items()} if rounds else {}
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
