@@ -13,6 +13,7 @@ from pathlib import Path
 
 from precast.job import Job
 from precast.passes.digest import digest_use
+from precast.worker.blame import blame_pass
 from precast.worker.failures import Failure, make_error
 from precast.worker.messages import Event, Request, Step
 from precast.worker.pool import lost_failure
@@ -69,7 +70,8 @@ def run_request(request: Request) -> tuple[Failure | None, Step, str]:
     try:
         event = worker.run(request, remember)
     except WorkerLost as lost:
-        event = Event("failed", failure=lost_failure(lost))
+        failure = blame_pass(lost_failure(lost), lost.last_words, request.job, step.pass_name)
+        event = Event("failed", failure=failure)
     try:
         return event.failure, step, worker.last_words()
     finally:

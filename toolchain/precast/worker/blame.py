@@ -23,9 +23,10 @@ _FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 
 
 def blame_pass(failure: Failure, words: str, job: Job, pass_name: str) -> Failure:
-    """`failure` as the pass's, where one was running; as it is where none was."""
+    """`failure` as the pass's, where one was running; as it is where none was, or where it is native: a library's code
+    and the compiler's crash alike."""
     use = next((each for each in job.passes if each.name == pass_name), None)
-    if use is None:
+    if use is None or use.kind == "native":
         return failure
     message = failure.message.replace("the compiler", "the pass", 1)
     return replace(failure, message=message, where=find_last_line(words, use, Path(job.project)) or failure.where)
