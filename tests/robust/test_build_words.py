@@ -12,6 +12,8 @@ from builds import make_tree
 
 from precast.worker.descendants import tree_of
 
+pytestmark = pytest.mark.all  # a build for each, and terminals
+
 PRECAST = [sys.executable, "-m", "precast"]
 
 
