@@ -16,6 +16,8 @@ from pathlib import Path
 from precast.digest import digest_text
 
 ABSENT = ""  # the digest of what is not there
+# What processes that run a user's code take over from the machine; the rest of their environment is fixed or set.
+INHERITED = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
 PASSED_OVER = frozenset({"__pycache__"})  # what comes and goes in a folder without meaning
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from precast.artifact import UnitResult
-from precast.engines.triton.environment import INHERITED
 from precast.errors import PrecastError, ToolError
 from precast.graph import making
 from precast.graph.collect import collect_leftovers
@@ -20,7 +19,7 @@ from precast.graph.session import Session
 from precast.graph.steps import FailedStep, ImagesStep, LaunchersStep, ProbeStep, ReleaseStep, Step, UnitStep
 from precast.plan import make_job
 from precast.plan.key import write_key
-from precast.reads import Read, ReadKind
+from precast.reads import INHERITED, Read, ReadKind
 from precast.spec.closure import INSTALLED
 from precast.worker.walk import LUCK_WARNING
 

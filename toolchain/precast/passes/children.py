@@ -16,11 +16,12 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from precast.reads import INHERITED
+
 # Isolated mode knows neither PYTHONPATH nor the current folder, on every version of Python.
 _START = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[1]); del sys.argv[1]; " + (
     "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 )
-INHERITED = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
 FIXED = {"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "TRITON_BACKENDS_IN_TREE": "1"}
 LAST_WORDS = 2000
 

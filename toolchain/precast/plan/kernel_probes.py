@@ -17,13 +17,12 @@ from pathlib import Path
 from precast.codec import from_json, to_json
 from precast.digest import digest_text
 from precast.errors import Place, PlanError, SpecError, relative_text
-from precast.reads import Read, ReadKind, digest_now
+from precast.reads import INHERITED, Read, ReadKind, digest_now
 from precast.spec.imported import ImportedKernel, ProbeAnswer, ProbeFault, ProbeRequest
 from precast.store import telling_disk_faults
 
 FOLDER = "kernels"
 TIME_LIMIT_S = 120.0
-INHERITED = ("PATH", "LD_LIBRARY_PATH")  # of a worker's variables those that are neither fixed nor in the settings
 
 
 def read_imported(request: ProbeRequest, folder: Path, build: Path) -> Mapping[str, ImportedKernel]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from precast.job import CompileSettings
+from precast.reads import INHERITED
 
 FIXED = {
     "TRITON_BACKENDS_IN_TREE": "1",  # no backend from another package answers
@@ -19,7 +20,6 @@ FIXED = {
     "PYTHONSAFEPATH": "1",
     "LC_ALL": "C.UTF-8",
 }
-INHERITED = ("PATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
 # Set by a user for Triton, such a variable would change code if workers heard it.
 PREFIXES = ("TRITON_", "AMDGCN_", "LLVM_", "MLIR_")
 NAMES = ("PTXAS_OPTIONS", "DISABLE_PTXAS_OPT", "DISABLE_LLVM_OPT", "USE_IR_LOC", "NVPTX_ENABLE_DUMP")
