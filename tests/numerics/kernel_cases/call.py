@@ -55,9 +55,11 @@ class Call:
 
 
 def positional(call: Call, problem: Problem, convert: Callable[[Array], object]) -> list[object]:
-    """The arguments for the Python package, arrays through `convert`."""
+    """The arguments for the Python package, arrays through `convert`, an array that is not there as a null pointer."""
 
     def turn(value: Argument) -> object:
+        if value is None:
+            return 0
         if isinstance(value, tuple):
             return tuple(turn(each) for each in value)
         if isinstance(value, Descriptor):
