@@ -52,6 +52,7 @@ def tile(source, out, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
 @triton.jit
 def say(x):
     tl.device_print("value", tl.load(x))
+    tl.device_print("here")
     tl.device_assert(tl.load(x) > 0, "it is positive")
 
 
@@ -108,15 +109,24 @@ def check_hooks() -> None:
     assert "define" in kernel.asm["llir"] and len(seen) == 2
 
 
+def check_binary() -> None:
+    x = np.arange(64, dtype=np.float32)
+    kernel = add[(1,)](Tensor(x), Tensor(x), Tensor(x), 64, BLOCK=64)
+    assert (x == 2 * np.arange(64)).all()
+    assert list(kernel.asm) == ["cubin"] and kernel.asm["cubin"][:4] == b"\x7fELF"
+
+
 def check_words() -> None:
     for value in (5, -5):
         print("launching")
         sys.stdout.flush()
         try:
-            say[(1,)](Tensor(np.array([value], np.int32)), debug=True)
+            options = {"num_warps": 2} if value < 0 else {}
+            say[(1,)](Tensor(np.array([value], np.int32)), debug=True, **options)
         except Exception as error:
             print(type(error).__name__, error)
 
 
 if __name__ == "__main__":
-    {"vectors": check_vectors, "arguments": check_arguments, "hooks": check_hooks, "words": check_words}[sys.argv[1]]()
+    parts = (check_vectors, check_arguments, check_hooks, check_binary, check_words)
+    {each.__name__.removeprefix("check_"): each for each in parts}[sys.argv[1]]()

@@ -36,13 +36,23 @@ def test_a_program_is_compiled_once_and_run_at_any_level(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.obj")} == made
 
 
+def test_binaries_alone_are_stored_where_triton_is_told_to(tmp_path):
+    for _ in range(2):
+        ran = run("binary", tmp_path, TRITON_STORE_BINARY_ONLY="1")
+        assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    kept = sorted(path.suffix for path in tmp_path.rglob("*.*") if not path.name.startswith("__grp__"))
+    assert kept == [".cubin", ".json"]
+
+
 def test_what_a_program_says(tmp_path):
     ran = run("words", tmp_path)
     assert ran.stdout.splitlines() == [
         "launching",
         "pid (0, 0, 0) idx () value: 5",
+        "pid (0, 0, 0) here",
         "launching",
-        "pid (0, 0, 0) idx () value: -5",
+        *["pid (0, 0, 0) idx () value: -5"] * 2,  # by each of the threads that it asked for
+        *["pid (0, 0, 0) here"] * 2,
         "AssertionFailedError a device assertion failed in `say`",
     ]
     assert ran.stderr.endswith("program (0, 0, 0): assertion `it is positive` failed\n")

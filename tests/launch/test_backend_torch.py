@@ -33,6 +33,24 @@ milliseconds = triton.testing.do_bench(lambda: scale[lambda given: (3,)](x, out,
 assert 0 < milliseconds < 1000
 """
 
+REMEMBERED = """
+import sys
+
+asked = []
+triton.knobs.autotuning.listener = lambda *, cache_hit, best_config, **_: asked.append((cache_hit, best_config))
+
+@triton.autotune([triton.Config({"BLOCK": 256}), triton.Config({"BLOCK": 512}, num_warps=2)], ["n"], cache_results=True)
+@triton.jit
+def fill(out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, i, i < n)
+
+out = torch.empty(1000, dtype=torch.int32)
+fill[lambda given: (triton.cdiv(1000, given["BLOCK"]),)](out, 1000)
+assert torch.equal(out, torch.arange(1000, dtype=torch.int32))
+assert asked[0][0] is (len(sys.argv) > 1) and asked[0][1].num_warps in (2, 4), asked
+"""
+
 WARMED = """
 @triton.jit
 def fill(out, value, BLOCK: tl.constexpr):
@@ -77,11 +95,21 @@ assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 """
 
 
+def run(program: Path, cache: Path, *arguments: str) -> tuple[int, str, str]:
+    command = [sys.executable, str(program), *arguments]
+    ran = subprocess.run(command, env=environment(cache), capture_output=True, text=True, timeout=300)
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+def test_what_autotune_found_is_found_again(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + REMEMBERED)
+    assert run(program, tmp_path / "cache") == (0, "", "")
+    assert run(program, tmp_path / "cache", "again") == (0, "", "")
+
+
 @pytest.mark.parametrize("text", [TUNED, WARMED, THREADS], ids=["tuned", "warmed", "threads"])
 def test_a_program_runs(text: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(HEAD + text)
-    ran = subprocess.run(
-        [sys.executable, str(program)], env=environment(tmp_path / "cache"), capture_output=True, text=True, timeout=300
-    )
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert run(program, tmp_path / "cache") == (0, "", "")

@@ -15,6 +15,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 
 from precast.engines import cpu
+from precast.engines.triton.float8 import convert_e4b15
 from precast.target import CPU_LEVELS, cpu_level
 
 with open("/proc/cpuinfo") as _file:
@@ -23,7 +24,7 @@ with open("/proc/cpuinfo") as _file:
 LEVELS = CPU_LEVELS[: CPU_LEVELS.index(cpu_level(frozenset(_FLAGS)) or CPU_LEVELS[0]) + 1]
 LEVEL = os.environ.get("CPU_TEST_LEVEL", "x86-64-v3")
 CUDA = GPUTarget("cuda", 80, 32)
-FLOAT8 = ("fp8e4nv", "fp8e5", "fp8e4b15")
+FLOAT8 = ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16")
 
 
 def make_ttir(function, signature, constants=(), hints=(), locations=False, **options):
@@ -38,7 +39,8 @@ def make_ttir(function, signature, constants=(), hints=(), locations=False, **op
     context = ir.context()
     ir.load_dialects(context)
     backend.load_dialects(context)
-    module = source.make_ir(CUDA, parsed, backend.get_codegen_implementation(parsed), backend.get_module_map(), context)
+    implementation = {**backend.get_codegen_implementation(parsed), "convert_custom_types": convert_e4b15}
+    module = source.make_ir(CUDA, parsed, implementation, backend.get_module_map(), context)
     module = backend.make_ttir(module, {}, parsed, 80)
     return str(module) if locations else module.str_nodebug()
 

@@ -225,3 +225,32 @@ def test_functions_of_integers_and_floats():
     wide = x.astype(np.float64)
     assert ulp_error(apply("norm3df", "f32", x, x, x), np.sqrt(3 * wide * wide)) <= 0.51
     assert ulp_error(apply("rhypotf", "f32", x, x), 1 / np.sqrt(2 * wide * wide)) <= 0.51
+
+
+def bessel(x, order):
+    """The modified Bessel function's series in exact fractions, until what is left is not seen."""
+    half = Fraction(x) / 2
+    term = total = half**order
+    k = 0
+    while k < abs(x) or abs(term) > abs(total) / 10**20:
+        k += 1
+        term = term * half * half / (k * (k + order))
+        total += term
+    return total
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_modified_bessel_functions(order):
+    x = np.concatenate([RANDOM.standard_normal(40) * 8, RANDOM.uniform(-90, 700, 24)])
+    x[:6] = [0.0, 20.0, np.nextafter(20, 0), -20.5, 1e-300, 713.0]
+    exact = [bessel(each, order) for each in x]
+    got = apply(f"cyl_bessel_i{order}", "f64", x)
+    for value, wanted in zip(got, exact, strict=True):
+        assert abs(Fraction(float(value)) - wanted) <= abs(wanted) * 5 / 2**52
+    single = x.astype(np.float32)
+    single[np.abs(single) > 90] = 80
+    expected = np.array([float(bessel(float(each), order)) for each in single])
+    assert ulp_error(apply(f"cyl_bessel_i{order}f", "f32", single), expected) <= 0.51
+    single[:4] = [np.inf, -np.inf, np.nan, 100]
+    ends = apply(f"cyl_bessel_i{order}f", "f32", single)
+    assert ends[0] == ends[3] == np.inf and ends[1] == (-np.inf if order else np.inf) and np.isnan(ends[2])

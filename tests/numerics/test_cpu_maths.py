@@ -169,7 +169,7 @@ def test_conversions_to_half():
         assert np.array_equal(convert(wide, "fp64", "fp16", np.float16), wide.astype(np.float16), equal_nan=True)
 
 
-@pytest.mark.parametrize("element", ["fp8e4nv", "fp8e5"])
+@pytest.mark.parametrize("element", ["fp8e4nv", "fp8e5", "fp8e4b8", "fp8e5b16"])
 def test_every_8_bit_float(element):
     bits = np.arange(256, dtype=np.uint8)
     for target, dtype in (("fp32", np.float32), ("fp16", np.float16)):

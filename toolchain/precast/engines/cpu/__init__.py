@@ -17,11 +17,12 @@ from precast.errors import PassError, Place
 STAGES = ("loops", "llir", "obj")
 
 
-def lower_ttir(ttir_text: str, level: str, strict: bool = False) -> str:
+def lower_ttir(ttir_text: str, level: str, strict: bool = False, threads: int = 1) -> str:
     """`loops` MLIR text for a feature level (`x86-64-v2`, `-v3`, `-v4`) from a kernel's TTIR.
 
     The engine reads MLIR's generic form; Triton's own printer makes it of the pretty one.
     `strict` keeps every load on its side of a store that may touch the same memory, through whatever argument.
+    `threads` is how often a scalar is printed.
     """
     from precast.engines.cpu import lowering
     from precast.engines.cpu.errors import faults_told
@@ -31,7 +32,7 @@ def lower_ttir(ttir_text: str, level: str, strict: bool = False) -> str:
 
         ttir_text = make_generic(ttir_text)
     with faults_told():
-        return lowering.lower_module(ttir_text, level, strict)
+        return lowering.lower_module(ttir_text, level, strict, threads)
 
 
 def lower_loops(text: str, level: str) -> str:

@@ -263,9 +263,7 @@ class Arithmetic:
         x = self.b.plain(forms[0], width)
         element = operation.result.type.element
         if operation.attributes.get("rounding") in ("rtz", 0) and "rounding" in operation.attributes:
-            if x.element != "f32" or element != "bf16":
-                raise refuse(operation, f"rounding towards zero from {x.element} to {element}")
-            return floats.truncate_bf16(self.b, x)
+            return floats.truncate(self.b, x, element)
         return floats.convert(self.b, x, element)
 
     def bitcast(self, operation: Op, forms: list[Form], width: int) -> Form:

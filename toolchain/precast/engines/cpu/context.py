@@ -73,8 +73,11 @@ class _Known:
 class Context:
     """One kernel's lowering; used by every lowering module."""
 
-    def __init__(self, machine: Machine, scratch: str, widened: frozenset[Value] = frozenset()) -> None:
+    def __init__(
+        self, machine: Machine, scratch: str, widened: frozenset[Value] = frozenset(), threads: int = 1
+    ) -> None:
         self.machine = machine
+        self.threads = threads  # each of which prints what is not a tensor
         self._widened = widened  # what differs between an address and any other use
         self.b = Builder(machine.half)
         self.arithmetic = Arithmetic(self.b, machine)
@@ -262,8 +265,6 @@ class Context:
 
     def inline(self, operation: Op, forms: Sequence[Form], width: int) -> list[Form]:
         """The region of an op applied to forms: its block arguments stand for them."""
-        if operation.attributes.get("pack", 1) != 1:
-            raise refuse(operation, "it packs several elements", "use pack=1")
         body = operation.body
         return self._inline_block(body, dict(zip(body.arguments, forms, strict=True)), width)
 

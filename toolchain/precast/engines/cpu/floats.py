@@ -109,13 +109,6 @@ def _narrow_bf16(b: Builder, x: Plain) -> Plain:
     return _as(b.cast("arith.trunci", _op(b, "shrui", rounded, 16), "i16"), "bf16")
 
 
-def truncate_bf16(b: Builder, x: Plain) -> Plain:
-    """An f32 rounded towards zero to bf16."""
-    bits = bits_of(b, x)
-    bits = _choose(b, b.compare("uno", x, x), _op(b, "ori", bits, 1 << 22), bits)
-    return _as(b.cast("arith.trunci", _op(b, "shrui", bits, 16), "i16"), "bf16")
-
-
 def _largest(element: str) -> int:
     """What is too large becomes this: f16's infinity, an 8-bit float's largest finite value."""
     if element == "f16":
@@ -184,3 +177,19 @@ def _round_to_odd(b: Builder, x: Plain) -> Plain:
     inexact = b.compare("one", back, x)
     bits = _choose(b, inexact, _op(b, "ori", bits, 1), bits)
     return b.cast("arith.bitcast", bits, "f32")
+
+
+def truncate(b: Builder, x: Plain, element: str) -> Plain:
+    """Any float to one of fewer bits, rounded towards zero: the nearest, moved by one where that is farther away."""
+    nearest = convert(b, x, element)
+    exact = widen(b, x)
+    back = widen(b, nearest)
+    if exact.element == "f64" and back.element == "f32":
+        back = b.cast("arith.extf", back, "f64")
+    magnitudes = [b.like(each, f"math.absf {each.name} : {each.type}") for each in (back, exact)]
+    bits = _as(nearest, f"i{ELEMENT_BITS[element]}") if element in HAND else bits_of(b, nearest)
+    nearer = _op(b, "subi", bits, 1)
+    if element.endswith("FNUZ"):  # the least negative number's neighbour is the only zero
+        nearer = _choose(b, b.compare("eq", nearer, filled(b, x, -128, "i8")), filled(b, x, 0, "i8"), nearer)
+    bits = _choose(b, b.compare("ogt", *magnitudes), nearer, bits)
+    return _as(bits, element) if element in HAND else b.cast("arith.bitcast", bits, element)

@@ -272,6 +272,26 @@ class _Libdevice:
             x = self.op("subf", x, self.op("divf", step, self.op("addf", self.op("mulf", step, x), 1.0)))
         return self.math("copysign", self.choose(self.test("olt", magnitude, 0.5), x, far), y)
 
+    def bessel(self, x: Plain, order: int) -> Plain:
+        """The modified Bessel function of order 0 or 1: its power series, from 20 on its series at infinity."""
+        magnitude = self.math("absf", x)
+        halved = self.op("mulf", magnitude, 0.5)
+        near = self.horner(self.op("mulf", halved, halved), _BESSEL_NEAR[order])
+        near = self.op("mulf", near, halved) if order else near
+        far = self.horner(self.op("divf", self.filled(x, 1.0), self.op("maxnumf", magnitude, 20.0)), _BESSEL_FAR[order])
+        far = self.op("divf", far, self.math("sqrt", self.op("mulf", magnitude, 2 * math.pi)))
+        root = self.call("exp", halved)  # its square overflows before the function does
+        far = self.op("mulf", self.op("mulf", far, root), root)
+        value = self.choose(self.test("olt", magnitude, 20.0), near, far)
+        value = self.choose(self.test("oeq", magnitude, math.inf), magnitude, value)
+        return self.math("copysign", value, x) if order else value
+
+    def horner(self, x: Plain, coefficients: Sequence[float]) -> Plain:
+        result = self.filled(x, coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            result = self.op("addf", self.op("mulf", result, x), coefficient)
+        return result
+
     # The C library's functions of an integer and a float.
 
     def call_mixed(self, name: str, x: list[Plain], element: str) -> Plain:
@@ -349,6 +369,18 @@ class _Libdevice:
         return self.b.cast("arith.bitcast", self.op("andi", bits, -(1 << 32)), "f64")
 
 
+def _expand_at_infinity(order: int) -> list[float]:
+    """Coefficients of I(x)·exp(-x)·√(2πx) in 1/x, from low to high degree."""
+    found = [1.0]
+    for k in range(1, 29):
+        found.append(found[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k))
+    return found
+
+
+_BESSEL_NEAR = [[1 / (math.factorial(k) * math.factorial(k + order)) for k in range(38)] for order in (0, 1)]
+_BESSEL_FAR = [_expand_at_infinity(order) for order in (0, 1)]
+
+
 def _in_f64(function: Callable[[_Libdevice, Plain], Plain]) -> Callable[[_Libdevice, list[Plain]], Plain]:
     return lambda m, x: m.inside(lambda _, wide: function(m, wide[0]), x)
 
@@ -381,6 +413,7 @@ _OTHERS: dict[str, _Function] = {
     "normcdfinv": _in_f64(
         lambda m, x: m.op("mulf", m.erfc_inverse(m.op("addf", x, x)), -math.sqrt(2.0))
     ),
+    "cyl_bessel_i0": _in_f64(lambda m, x: m.bessel(x, 0)), "cyl_bessel_i1": _in_f64(lambda m, x: m.bessel(x, 1)),
     "ilogb": lambda m, x: m.call_mixed("ilogb", x, "i32"),
     "jn": lambda m, x: m.call_mixed("jn", x, x[1].element), "yn": lambda m, x: m.call_mixed("yn", x, x[1].element),
     "ldexp": lambda m, x: m.call_mixed("ldexp", x, x[0].element),

@@ -12,17 +12,20 @@ from precast.engines.cpu.analyses import Analysis, find_widened
 from precast.engines.cpu.branches import structure_regions
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import faults_told
+from precast.engines.cpu.expansion import expand_ops
 from precast.engines.cpu.ir import Function
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.machine import MACHINES, Machine
+from precast.engines.cpu.packing import PackedMap
 from precast.engines.cpu.reader import parse_ttir
-from precast.engines.cpu.scaled import expand_scaled_products
+from precast.engines.cpu.scaled import ScaledProduct
 from precast.engines.cpu.values import Scalar, memory_type
 from precast.errors import PassError
 
 SCRATCH_ATTRIBUTE = "precast.thread_scratch_bytes"
 WRITTEN_ATTRIBUTE = "precast.written_arguments"
 _LONGEST_INLINED = 3000  # lines of text
+_SPELLED_OUT = {"tt.dot_scaled": ScaledProduct, "tt.map_elementwise": PackedMap}
 _GRID = ("x", "y", "z", "grid_x", "grid_y", "grid_z")
 
 
@@ -35,18 +38,21 @@ def find_kernel(text: str) -> Function:
     if len(public) != 1:
         raise PassError(f"a TTIR module has one kernel; this one has {len(public)}")
     inlining.inline_calls(public[0], {each.name: each for each in functions})
-    expand_scaled_products(public[0])
+    expand_ops(public[0], _SPELLED_OUT)
     return public[0]
 
 
-def lower_module(text: str, level: str, strict: bool = False) -> str:
-    """The `loops` text of a kernel for a feature level; `strict` keeps every load on its side of every store."""
+def lower_module(text: str, level: str, strict: bool = False, threads: int = 1) -> str:
+    """The `loops` text of a kernel for a feature level.
+
+    `strict` keeps every load on its side of every store; `threads` is how often a scalar is printed.
+    """
     machine = MACHINES[level]
     function = find_kernel(text)
     for value in function.blocks[0].arguments:
         if value.type.element not in _ARGUMENTS or value.type.is_tensor:
             raise PassError(f"the CPU engine cannot take an argument of type `{value.type}`", function.operation.where)
-    context = Context(machine, "%scratch", find_widened(function))
+    context = Context(machine, "%scratch", find_widened(function), threads)
     with faults_told(lambda: (context.current or function.operation).where):
         kernel = Kernel(context, Analysis(function, strict), statements.lower_block, statements.write_value)
         _lower_body(kernel, function)

@@ -1,12 +1,13 @@
 """What a program says: `tt.print` and `tt.assert`. In: the op. Out: calls of the C library's `printf` and `dprintf`.
 
-Printed lines are those of Triton's on a GPU: the program's id, the element's index, the words, the value. A failed
-assert says so on standard error, the first time in a launch, and sets the status word, which the entry returns.
+Printed lines are those of Triton's on a GPU: the program's id, the element's index, the words, the value; what is not
+a tensor is printed once for each thread that the program asked for. A failed assert says so on standard error, the
+first time in a launch, and sets the status word, which the entry returns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from precast.engines.cpu import floats, nests
 from precast.engines.cpu.context import Context
@@ -24,7 +25,7 @@ def lower_print(kernel: Kernel, operation: Op) -> None:
     words = _unescaped(str(operation.attributes.get("prefix", ""))).replace("%", "%%")
     program = _program(context)
     if not operation.operands:
-        _call(context, "printf", f"pid (%u, %u, %u){words}\n", program)
+        _for_each_thread(context, lambda: _call(context, "printf", f"pid (%u, %u, %u){words}\n", program))
         return
     signs = operation.attributes.get("isSigned", ())
     for number, value in enumerate(operation.operands):
@@ -48,9 +49,22 @@ def _print_elements(context: Context, value: Value, text: str, program: list[Sca
         return []
 
     if not shape:
-        line(_NOWHERE)
+        _for_each_thread(context, lambda: line(_NOWHERE))
         return
     nests.emit_nest(context, nests.plan_nest(context, shape, None), [value], lambda cursor, _: line(cursor))
+
+
+def _for_each_thread(context: Context, write: Callable[[], object]) -> None:
+    """Writes it once, or in a loop over the threads that a program asked for."""
+    if context.threads == 1:
+        write()
+        return
+
+    def body(_: Scalar, carried: list[Plain]) -> Sequence[Plain]:
+        write()
+        return []
+
+    context.count(context.threads, body)
 
 
 def _format(value: Value, in_hex: bool, is_signed: bool) -> str:

@@ -6,40 +6,14 @@ of two; or 8-bit floats), one of which stands for a run of elements along K, and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from precast.engines.cpu.ir import Block, Dense, Function, Op, Type, Value
+from precast.engines.cpu.expansion import Expansion, shaped
+from precast.engines.cpu.ir import Op, Value
 
 _E2M1 = 4  # Triton's ScaleDotElemType
 
 
-def expand_scaled_products(function: Function) -> None:
-    """Replaces every `tt.dot_scaled`, in place."""
-    for operation in list(function.operation.walk()):
-        for region in operation.regions:
-            for block in region:
-                if any(each.name == "tt.dot_scaled" for each in block.operations):
-                    _expand_block(block)
-
-
-def _expand_block(block: Block) -> None:
-    result: list[Op] = []
-    for operation in block.operations:
-        if operation.name == "tt.dot_scaled":
-            _Expansion(operation, block, result).run()
-        else:
-            result.append(operation)
-    block.operations = result
-
-
-class _Expansion:
-    """One product being spelled out into `result`."""
-
-    def __init__(self, operation: Op, block: Block, result: list[Op]) -> None:
-        self.operation = operation
-        self.block = block
-        self.result = result
+class ScaledProduct(Expansion):
+    """One product being spelled out."""
 
     def run(self) -> None:
         attributes = self.operation.attributes
@@ -53,21 +27,9 @@ class _Expansion:
         if has_right:
             spread = self.spread(scales[-1], right.type.shape[-2])
             right = self.scale(right, self.turn(spread, rank - 2, rank - 1))
-        product = Op("tt.dot", [left, right, c], self.operation.results, {}, [], [], self.operation.where, self.block)
-        for value in product.results:
-            value.definition = product
-        self.result.append(product)
+        self.finish(Op("tt.dot", [left, right, c]), self.operation.results)
 
     # Small ops.
-
-    def emit(self, name: str, operands: Sequence[Value], type_: Type, **attributes: Any) -> Value:
-        operation = Op(name, list(operands), [], attributes, [], [], self.operation.where, self.block)
-        operation.results = [Value(type_, operation)]
-        self.result.append(operation)
-        return operation.result
-
-    def filled(self, value: float, type_: Type) -> Value:
-        return self.emit("arith.constant", [], type_, value=Dense((value,), True))
 
     def with_constant(self, name: str, x: Value, value: int) -> Value:
         return self.emit(name, [x, self.filled(value, x.type)], x.type)
@@ -80,7 +42,7 @@ class _Expansion:
         """Two dimensions exchanged."""
         order = list(range(len(x.type.shape)))
         order[first], order[second] = second, first
-        return self.emit("tt.trans", [x], _shaped(x, [x.type.shape[each] for each in order]), order=tuple(order))
+        return self.emit("tt.trans", [x], shaped(x, [x.type.shape[each] for each in order]), order=tuple(order))
 
     # Operands.
 
@@ -91,14 +53,14 @@ class _Expansion:
             return x if x.type.element == "f32" else self.emit(name, [x], x.type.with_element("f32"))
         low, high = self.with_constant("arith.andi", x, 15), self.with_constant("arith.shrui", x, 4)
         halves = [self.decode_e2m1(each) for each in (low, high)]
-        joined = self.emit("tt.join", halves, _shaped(halves[0], [*x.type.shape, 2]))
+        joined = self.emit("tt.join", halves, shaped(halves[0], [*x.type.shape, 2]))
         last = len(x.type.shape)
         order = [*range(packed + 1), last, *range(packed + 1, last)]
         if order != sorted(order):
             shape = [joined.type.shape[each] for each in order]
-            joined = self.emit("tt.trans", [joined], _shaped(joined, shape), order=tuple(order))
+            joined = self.emit("tt.trans", [joined], shaped(joined, shape), order=tuple(order))
         shape = [2 * size if axis == packed else size for axis, size in enumerate(x.type.shape)]
-        return self.emit("tt.reshape", [joined], _shaped(joined, shape))
+        return self.reshape(joined, shape)
 
     def decode_e2m1(self, code: Value) -> Value:
         """Sign, two bits of exponent, one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives."""
@@ -118,9 +80,9 @@ class _Expansion:
         """The scales as f32, each as often as it has elements along the last dimension of `size`."""
         values = self.decode_scale(scales)
         *kept, runs = values.type.shape
-        repeated = self.emit("tt.expand_dims", [values], _shaped(values, [*kept, runs, 1]), axis=len(kept) + 1)
-        wide = self.emit("tt.broadcast", [repeated], _shaped(values, [*kept, runs, size // runs]))
-        return self.emit("tt.reshape", [wide], _shaped(values, [*kept, size]))
+        repeated = self.emit("tt.expand_dims", [values], shaped(values, [*kept, runs, 1]), axis=len(kept) + 1)
+        wide = self.emit("tt.broadcast", [repeated], shaped(values, [*kept, runs, size // runs]))
+        return self.reshape(wide, [*kept, size])
 
     def decode_scale(self, scales: Value) -> Value:
         """A byte is an exponent with bias 127, 255 is NaN."""
@@ -133,7 +95,3 @@ class _Expansion:
 
     def scale(self, x: Value, scales: Value) -> Value:
         return self.emit("arith.mulf", [x, scales], x.type)
-
-
-def _shaped(value: Value, shape: Sequence[int]) -> Type:
-    return Type(value.type.element, tuple(shape))

@@ -24,6 +24,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction, _triton_jit_function_registry
 
+from precast.engines.triton.float8 import convert_e4b15
 from precast.errors import ToolError
 from precast.target import Backend, Target
 
@@ -145,6 +146,8 @@ def make_context(backend: Any) -> Any:
 def emit_module(source: Any, target: Target, options: Any, backend: Any, context: Any) -> Any:
     """Runs the front end on a source object; the module keeps its context alive."""
     implementation = backend.get_codegen_implementation(options)
+    if target.kind is Backend.CPU:
+        implementation = {**implementation, "convert_custom_types": convert_e4b15}
     return source.make_ir(make_gpu_target(target), options, implementation, backend.get_module_map(), context)
 
 
