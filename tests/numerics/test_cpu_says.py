@@ -68,6 +68,73 @@ def test_a_failed_assert_is_told_once(capfd):
 
 
 @triton.jit
+def sum_kernel(out, x, N: tl.constexpr, FORM: tl.constexpr):
+    i = tl.arange(0, N)
+    if FORM == "reduce":
+        tl.store(out, tl.sum(tl.load(x + i), 0))
+    elif FORM == "scan":
+        tl.store(out + i, tl.cumsum(tl.load(x + i), 0))
+    else:
+        at = i[:, None] * N + i[None, :]
+        tl.store(out + i, tl.sum(tl.load(x + at % (2 * N)), 0))
+
+
+@levels
+@pytest.mark.parametrize("form", ["reduce", "scan", "columns"])
+def test_an_overflow_inside_of_a_sum_fails_where_it_is_checked(form, level, capfd):
+    kernel = build(
+        sum_kernel, {"out": "*i32", "x": "*i32"}, {"N": 32, "FORM": form}, level=level, debug=True,
+        sanitize_overflow=True,
+    )  # fmt: skip
+    x, out = np.arange(64, dtype=np.int32), np.zeros(32, np.int32)
+    x[3] = 2**30
+    assert kernel((1,), out, x) == (form == "columns")  # which adds it to itself
+    if form != "columns":
+        assert out[0 if form == "reduce" else 31] == x[:32].sum()
+    x[5] = 2**30
+    assert kernel((1,), out, x) == 1
+    assert "overflow detected for operation add" in capfd.readouterr().err
+
+
+@triton.jit
+def _collatz(n, log):
+    steps = 0
+    while n > 1:
+        if n % 2 == 0:
+            n = n // 2
+        else:
+            n = 3 * n + 1
+        steps += 1
+    tl.atomic_max(log, steps)
+    if steps > 100:
+        tl.device_print("long")
+    return steps, n
+
+
+@triton.jit
+def element_kernel(out, x, log, N: tl.constexpr):
+    i = tl.arange(0, N)
+    steps, ends = tl.map_elementwise(_collatz, tl.load(x + i), log + tl.zeros_like(i))
+    tl.store(out + i, steps * ends)
+
+
+def test_a_mapped_function_may_loop_and_write(capfd):
+    x = np.arange(1, 33, dtype=np.int32)
+    out, log = np.zeros(32, np.int32), np.zeros(1, np.int32)
+    build(element_kernel, {"out": "*i32", "x": "*i32", "log": "*i32"}, {"N": 32})((1,), out, x, log)
+    expected = []
+    for number in x.tolist():
+        steps = 0
+        while number > 1:
+            number = 3 * number + 1 if number % 2 else number // 2
+            steps += 1
+        expected.append(steps)
+    assert out.tolist() == expected and log[0] == max(expected)
+    ctypes.CDLL(None).fflush(None)
+    assert len(capfd.readouterr().out.splitlines()) == sum(each > 100 for each in expected) > 0
+
+
+@triton.jit
 def move_kernel(out, x, n, N: tl.constexpr):
     i = tl.arange(0, N)
     tl.atomic_store(out + i, tl.atomic_load(x + i, mask=i < n) + 1, mask=i < n)

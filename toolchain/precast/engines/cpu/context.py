@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from precast.engines.cpu import memory, shapes
+from precast.engines.cpu import memory, messages, shapes
 from precast.engines.cpu.arithmetic import Arithmetic, stays_affine
 from precast.engines.cpu.branches import is_pure
 from precast.engines.cpu.builder import Body, Builder
@@ -277,6 +277,9 @@ class Context:
                 results = [self.b.zero(inner.result.type.element, 1)]
             elif inner.name == "scf.if":
                 results = self._inline_choice(inner, operands[0], known, width)
+            elif inner.name == "tt.assert" and not _is_side(block):
+                messages.check(self, inner, self.b.plain(operands[0], width))
+                results = []
             elif inner.regions or not is_pure(inner):
                 raise refuse(inner, "it is inside a region that is applied to each element")
             else:
@@ -302,6 +305,10 @@ class Context:
         if element == "bf16" or element.startswith("f8"):
             return self.b.constant(memory.encode_float(float(value), element), element)
         return self.b.constant(value, element)
+
+
+def _is_side(block: Block) -> bool:
+    return block.parent is not None and block.parent.name == "scf.if"
 
 
 def _evaluate_constant(context: Context, operation: Op, cursor: Cursor) -> Form:

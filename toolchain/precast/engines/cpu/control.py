@@ -18,7 +18,7 @@ from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
 
 _UNIFORM = ("tt.splat", "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.extsi", "arith.extui",
             "arith.trunci", "tt.broadcast", "tt.expand_dims")  # fmt: skip
-_TERMINATORS = ("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br")
+_TERMINATORS = ("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br", "tt.map_elementwise.return")
 
 
 def is_terminator(operation: Op) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from precast.engines.cpu.branches import is_pure
 from precast.engines.cpu.ir import Dense, Op, Value
 from precast.engines.cpu.shapes import is_view
 
@@ -19,6 +20,7 @@ CONSUMERS = frozenset({
 WRITES = frozenset({"tt.store", "tt.atomic_store", "tt.atomic_rmw", "tt.atomic_cas"})
 _ACQUIRES = ("tt.atomic_load", "tt.atomic_poll")  # what is read after them was written before what they read
 BARRIERS = frozenset({"gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier"})
+_INLINED = ("scf.if", "scf.yield", "tt.map_elementwise.return")
 LOOPS = frozenset({"scf.for", "scf.while"})
 _EXPENSIVE = frozenset(
     {"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "powf", "log1p", "extern_elementwise"}
@@ -32,7 +34,15 @@ def is_sink(operation: Op) -> bool:
     """Whether the op evaluates its tensor operands in a loop nest of its own."""
     if operation.name == "tt.reshape":
         return not is_view(operation)
+    if operation.name == "tt.map_elementwise":
+        return runs_by_element(operation)
     return operation.name in EAGER or operation.name in CONSUMERS or is_volatile(operation)
+
+
+def runs_by_element(operation: Op) -> bool:
+    """Whether a `tt.map_elementwise` cannot be applied to vectors: it loops, or does more than compute."""
+    inside = (inner for inner in operation.walk() if inner is not operation)
+    return not all(is_pure(inner) or inner.name in _INLINED for inner in inside)
 
 
 def is_volatile(operation: Op) -> bool:

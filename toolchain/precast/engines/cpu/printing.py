@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from precast.engines.cpu import floats, nests
+from precast.engines.cpu import floats, messages, nests
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Value
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.values import Cursor, Plain, Scalar
 
-_STANDARD_ERROR = 2
 _NOWHERE = Cursor((), None, 1)
 
 
 def lower_print(kernel: Kernel, operation: Op) -> None:
     """A line for each element of each operand."""
     context = kernel.context
-    words = _unescaped(str(operation.attributes.get("prefix", ""))).replace("%", "%%")
-    program = _program(context)
+    words = messages.unescape(str(operation.attributes.get("prefix", ""))).replace("%", "%%")
+    program = messages.find_program(context)
     if not operation.operands:
-        _for_each_thread(context, lambda: _call(context, "printf", f"pid (%u, %u, %u){words}\n", program))
+        _for_each_thread(
+            context, lambda: messages.call_variadic(context, "printf", f"pid (%u, %u, %u){words}\n", program)
+        )
         return
     signs = operation.attributes.get("isSigned", ())
     for number, value in enumerate(operation.operands):
@@ -45,7 +46,7 @@ def _print_elements(context: Context, value: Value, text: str, program: list[Sca
         assert isinstance(element, Scalar)
         index = [context.b.resize(each, "i32") for each in cursor.index]
         item = _passed(context, element, is_signed)
-        _call(context, "printf", f"pid (%u, %u, %u) idx ({places}){text}\n", [*program, *index, item])
+        messages.call_variadic(context, "printf", f"pid (%u, %u, %u) idx ({places}){text}\n", [*program, *index, item])
         return []
 
     if not shape:
@@ -95,64 +96,12 @@ def lower_assert(kernel: Kernel, operation: Op) -> None:
     context = kernel.context
     condition = operation.operands[0]
 
-    def check(form: Plain) -> None:
-        assert isinstance(form, Scalar)
-        context.branch(context.b.integer("xori", form, 1), [], lambda: _fail(context, operation))
-
     if not condition.type.is_tensor:
-        check(context.scalar(condition))
+        messages.check(context, operation, context.scalar(condition))
         return
 
     def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
-        check(context.b.plain(context.evaluate(condition, cursor), 1))
+        messages.check(context, operation, context.b.plain(context.evaluate(condition, cursor), 1))
         return []
 
     nests.emit_nest(context, nests.plan_nest(context, condition.type.shape, None), [condition], body)
-
-
-def _fail(context: Context, operation: Op) -> Sequence[Plain]:
-    b = context.b
-    where = f"{operation.where.file}:{operation.where.line}: " if operation.where else ""
-    message = _unescaped(str(operation.attributes.get("message", "")))
-    text = f"{where}program (%u, %u, %u): assertion `{message.replace('%', '%%')}` failed\n"
-    before = b.scalar(f"llvm.load {context.status} : !llvm.ptr -> i32", "i32")
-    first = b.compare("eq", before, b.constant(0, "i32"))
-    assert isinstance(first, Scalar)
-
-    def tell() -> Sequence[Plain]:
-        _call(context, "dprintf", text, _program(context), [b.constant(_STANDARD_ERROR, "i32")])
-        b.line(f"llvm.store {b.constant(1, 'i32').name}, {context.status} : i32, !llvm.ptr")
-        return []
-
-    return context.branch(first, [], tell)
-
-
-def _program(context: Context) -> list[Scalar]:
-    return list(context.program[:3])
-
-
-def _call(context: Context, name: str, text: str, values: Sequence[Plain], before: Sequence[Plain] = ()) -> None:
-    b = context.b
-    arguments: list[Plain] = [*before, Scalar(b.text(text), "ptr"), *values]
-    fixed = ", ".join(each.type for each in arguments[: len(before) + 1])
-    b.declare_variadic(name, fixed)
-    names, types = ", ".join(each.name for each in arguments), ", ".join(each.type for each in arguments)
-    signature = f"!llvm.func<i32 ({fixed.replace('!llvm.', '')}, ...)>"
-    b.emit(f"llvm.call @{name}({names}) vararg({signature}) : ({types}) -> i32")
-
-
-def _unescaped(text: str) -> str:
-    """A string attribute's text, of which MLIR wrote some bytes as two hexadecimal digits after a backslash."""
-    parts = text.split("\\")
-    found = parts[0]
-    rest = iter(parts[1:])
-    for part in rest:
-        if part == "":  # a backslash itself
-            found += "\\" + next(rest, "")
-        elif part[0] in '"':
-            found += part
-        elif part[0] in "nt":
-            found += {"n": "\n", "t": "\t"}[part[0]] + part[1:]
-        else:
-            found += chr(int(part[:2], 16)) + part[2:]
-    return found

@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from precast.engines.cpu import atomics, control, dot, kinds, memory, nests, printing, reduce, reshuffle, scan, tiles
+from precast.engines.cpu import (
+    atomics,
+    control,
+    dot,
+    kinds,
+    mapping,
+    memory,
+    nests,
+    printing,
+    reduce,
+    reshuffle,
+    scan,
+    tiles,
+)
 from precast.engines.cpu.clock import read_nanoseconds
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
@@ -40,6 +53,8 @@ def lower_operation(kernel: Kernel, operation: Op) -> None:
         lowering(kernel, operation)
     elif operation.name in _IGNORED or "grid_dependency" in operation.name:
         return
+    elif operation.name == "tt.map_elementwise" and kinds.runs_by_element(operation):
+        mapping.lower_map(kernel, operation)
     elif kinds.is_lazy(operation):
         _materialize(kernel, operation)
     elif operation.results:
