@@ -100,10 +100,7 @@ def test_an_overflow_inside_of_a_sum_fails_where_it_is_checked(form, level, capf
 def _collatz(n, log):
     steps = 0
     while n > 1:
-        if n % 2 == 0:
-            n = n // 2
-        else:
-            n = 3 * n + 1
+        n = 3 * n + 1 if n % 2 else n // 2
         steps += 1
     tl.atomic_max(log, steps)
     if steps > 100:
