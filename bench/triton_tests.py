@@ -2,7 +2,9 @@
 
 The tests lie in the tree and are run with the installed Triton 3.9, in processes of their own: a test that ends its
 process, or takes too long, counts as crashed, and the others go on. With `--every 10` each tenth test of a file is run.
-The table names the tree's commit; `--failures` lists each test that fails with the last line of what it said.
+With `--minutes 5` the tests of a file are run in an order that chance made once and for all, and after so long those
+that are left are not run: what was run is a fair sample. The table names the tree's commit; `--failures` lists each
+test that fails with what it said first. `--output` writes all of it, as JSON.
 """
 
 from __future__ import annotations
@@ -10,33 +12,57 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import math
 import os
+import platform
+import random
 import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 TESTS = Path("python/test/unit/language")
 FILES = ("core", "standard", "conversions", "annotations", "random", "tuple", "tensor_descriptor", "frontend",
          "libdevice", "subprocess")  # fmt: skip
 NOT_RUN = (2, 3, 4)  # pytest's codes for trouble of its own, such as a file that does not import
-OUTCOMES = ("passed", "failed", "crashed", "skipped")
+REASONS = (
+    (r"'ttgir'|\"ttgir\"", "it reads the text of a GPU's stage"),
+    (r"CUDA enabled|NVIDIA driver", "it asks PyTorch for a GPU"),
+    (r"test_poison_return", "what is undefined is zero here, and no poison in LLVM's text"),
+    (r"test_disable_licm", "LLVM's passes take no such hints here"),
+)
+OUTCOMES = ("passed", "failed", "crashed", "skipped", "not run")
 
 
 class Recorder:
     """A pytest plugin: runs the tests that are left to run, and writes what becomes of each as it happens."""
 
-    def __init__(self, record: Path, every: int) -> None:
-        self._record, self._every = record, every
-        self._done = {json.loads(line)["test"] for line in record.read_text().splitlines()}
+    def __init__(self, record: Path, every: int, end: float) -> None:
+        self._record, self._every, self._end = record, every, end
+        self._known = dict(read_record(record))
 
     def pytest_collection_modifyitems(self, items: list) -> None:
-        items[:] = [each for each in items[:: self._every] if each.nodeid not in self._done]
+        chosen = items[:: self._every]
+        if self._end < math.inf:
+            random.Random(1).shuffle(chosen)
+        for each in chosen:
+            if each.nodeid not in self._known:
+                self._write(each.nodeid, "not run", "")
+        items[:] = [each for each in chosen if self._known.get(each.nodeid, ("not run", ""))[0] == "not run"]
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self._write(nodeid, "crashed", "")
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        if time.time() > self._end:
+            raise pytest.exit("the time is over", returncode=0)
 
     def pytest_runtest_logreport(self, report) -> None:
         if report.when == "call" or report.outcome != "passed":
@@ -49,25 +75,24 @@ class Recorder:
             file.write(json.dumps({"test": test, "outcome": outcome, "said": said}) + "\n")
 
 
-def run_here(file: Path, record: Path, every: int) -> int:
+def run_here(file: Path, record: Path, every: int, end: float) -> int:
     """Runs the tests of a file in this process."""
-    import pytest
-
     top = str(file.parents[2])  # whose conftest.py has the option
     arguments = ["-q", "--device", "cpu", "-p", "no:cacheprovider", "--rootdir", top, "--confcutdir", top, str(file)]
-    return int(pytest.main(arguments, plugins=[Recorder(record, every)]))
+    return int(pytest.main(arguments, plugins=[Recorder(record, every, end)]))
 
 
-def run_file(file: Path, every: int, seconds: int) -> dict[str, tuple[str, str]]:
+def run_file(file: Path, every: int, seconds: int, minutes: float) -> dict[str, tuple[str, str]]:
     """Outcome and message of each test of a file, in as many processes as it takes."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_BACKENDS_IN_TREE"}
     environment["TRITON_DEFAULT_BACKEND"] = "cpu"
+    end = str(time.time() + 60 * minutes)
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record"
         record.touch()
         while True:
             before = record.stat().st_size
-            command = [sys.executable, __file__, str(file), "--here", str(record), "--every", str(every)]
+            command = [sys.executable, __file__, str(file), "--here", str(record), "--every", str(every), "--end", end]
             try:
                 ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
                 ended = ran.returncode >= 0
@@ -86,12 +111,42 @@ def read_record(record: Path) -> Iterator[tuple[str, tuple[str, str]]]:
         yield found["test"], (found["outcome"], found["said"])
 
 
-def describe_tree(tree: Path) -> str:
-    """The commit of a checkout; of a plain folder, its Triton's version."""
+def describe_tree(tree: Path) -> dict[str, str]:
+    """The tree's version of Triton, and its commit where it is a checkout."""
     asked = subprocess.run(["git", "-C", str(tree), "rev-parse", "HEAD"], capture_output=True, text=True)
     found = re.search(r"__version__ = '(.*?)'", (tree / "python/triton/__init__.py").read_text())
-    version = found[1] if found else "unknown"
-    return f"Triton {version}, commit {asked.stdout.strip() or 'unknown'}"
+    return {"triton": found[1] if found else "unknown", "commit": asked.stdout.strip() or "unknown"}
+
+
+def describe_machine() -> dict[str, Any]:
+    """What the tests are run on and with."""
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    versions = {name: metadata.version(name) for name in ("triton", "torch", "numpy", "llvmlite")}
+    processors = len(os.sched_getaffinity(0))
+    return {"processor": model[1] if model else platform.machine(), "processors": processors, **versions}
+
+
+def render_row(name: str, found: dict[str, tuple[str, str]]) -> str:
+    """A file's line of the table."""
+    count = count_outcomes(found)
+    run = sum(count[each] for each in ("passed", "failed", "crashed"))
+    share = f"{100 * count['passed'] / run:.1f} %" if run else "–"
+    return f"| test_{name} | {' | '.join(str(count[each]) for each in OUTCOMES)} | {share} |"
+
+
+def count_outcomes(found: dict[str, tuple[str, str]]) -> dict[str, int]:
+    counter = collections.Counter(outcome for outcome, _ in found.values())
+    return {each: counter[each] for each in OUTCOMES}
+
+
+def list_failures(found: dict[str, tuple[str, str]]) -> list[dict[str, str]]:
+    """Each test that did not pass, with what it said and, where that is known, why a CPU cannot."""
+    failures = []
+    for test, (outcome, said) in found.items():
+        if outcome in ("failed", "crashed"):
+            reason = next((why for pattern, why in REASONS if re.search(pattern, f"{test}: {said}")), "not known")
+            failures.append({"test": test, "outcome": outcome, "said": said, "reason": reason})
+    return failures
 
 
 def main() -> None:
@@ -100,24 +155,34 @@ def main() -> None:
     options.add_argument("--files", nargs="*", default=FILES)
     options.add_argument("--every", type=int, default=1)
     options.add_argument("--seconds", type=int, default=3600, help="for one process")
+    options.add_argument("--minutes", type=float, default=math.inf, help="for one file")
     options.add_argument("--failures", action="store_true")
+    options.add_argument("--output", type=Path)
     options.add_argument("--here", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("--end", type=float, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.here:
-        sys.exit(run_here(given.tree, given.here, given.every))
-    print(f"{describe_tree(given.tree)}; every {given.every}. test of a file\n")
+        sys.exit(run_here(given.tree, given.here, given.every, given.end))
+    tree = describe_tree(given.tree)
+    print(f"Triton {tree['triton']}, commit {tree['commit']}; every {given.every}. test of a file\n")
     print(f"| file | {' | '.join(OUTCOMES)} | passed of run |\n|---|{'---|' * (len(OUTCOMES) + 1)}")
-    failures: list[str] = []
+    files = {}
     for name in given.files:
-        found = run_file((given.tree / TESTS / f"test_{name}.py").resolve(), given.every, given.seconds)
-        count = collections.Counter(outcome for outcome, _ in found.values())
-        run = sum(count.values()) - count["skipped"]
-        share = f"{100 * count['passed'] / run:.1f} %" if run else "–"
-        print(f"| test_{name} | {' | '.join(str(count[each]) for each in OUTCOMES)} | {share} |", flush=True)
-        bad = [(test, *rest) for test, rest in found.items() if rest[0] in ("failed", "crashed")]
-        failures += [f"{test}: {outcome}: {said}" for test, outcome, said in bad]
+        file = (given.tree / TESTS / f"test_{name}.py").resolve()
+        files[name] = run_file(file, given.every, given.seconds, given.minutes)
+        print(render_row(name, files[name]), flush=True)
+    failures = [each for found in files.values() for each in list_failures(found)]
     if given.failures:
-        print("", *failures, sep="\n")
+        print("", *(f"{each['test']}: {each['said']} ({each['reason']})" for each in failures), sep="\n")
+    if given.output:
+        counts = {f"test_{name}": count_outcomes(found) for name, found in files.items()}
+        report = {
+            "machine": describe_machine(),
+            "tree": tree,
+            "every": given.every,
+            "minutes of a file": str(given.minutes),
+        }
+        given.output.write_text(json.dumps({**report, "files": counts, "failures": failures}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
