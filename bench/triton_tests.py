@@ -77,8 +77,10 @@ class Recorder:
 
 def run_here(file: Path, record: Path, every: int, end: float) -> int:
     """Runs the tests of a file in this process."""
-    top = str(file.parents[2])  # whose conftest.py has the option
-    arguments = ["-q", "--device", "cpu", "-p", "no:cacheprovider", "--rootdir", top, "--confcutdir", top, str(file)]
+    top = str(file.parents[3])  # it or one below has a conftest.py with the option
+    installed = ["--import-mode", "append"]  # Triton, not the tree's
+    where = ["--rootdir", top, "--confcutdir", top, str(file)]
+    arguments = ["-q", "--device", "cpu", "-p", "no:cacheprovider", *installed, *where]
     return int(pytest.main(arguments, plugins=[Recorder(record, every, end)]))
 
 

@@ -576,22 +576,47 @@ def test_map_elementwise_takes_several_elements_that_follow_one_another(rows, bl
 
 
 @triton.jit
-def _three(a, b, c):
-    return a, b, c
+def _collatz(n, table):
+    steps = tl.load(table)
+    while n > 1:
+        n = 3 * n + 1 if n % 2 else n // 2
+        steps += 1
+    return steps, n
 
 
 @triton.jit
-def pack_three_kernel(x, BLOCK: tl.constexpr):
+def element_kernel(out, x, table, N: tl.constexpr):
+    i = tl.arange(0, N)
+    steps, ends = tl.map_elementwise(_collatz, tl.load(x + i), table + i % 2)
+    tl.store(out + i, steps * ends)
+
+
+def test_map_elementwise_may_loop_and_load():
+    x, table = np.arange(1, 33, dtype=np.int32), np.array([2, 9], np.int32)
+    out = np.zeros(32, np.int32)
+    build(element_kernel, {"out": "*i32", "x": "*i32", "table": "*i32"}, {"N": 32})((1,), out, x, table)
+    expected = []
+    for place, number in enumerate(x.tolist()):
+        steps = int(table[place % 2])
+        while number > 1:
+            number = 3 * number + 1 if number % 2 else number // 2
+            steps += 1
+        expected.append(steps)
+    assert out.tolist() == expected
+
+
+@triton.jit
+def pack_all_kernel(x, BLOCK: tl.constexpr):
     o = tl.arange(0, BLOCK)
-    tl.store(x + o, tl.map_elementwise(_three, tl.load(x + o), pack=3))
+    a, b = tl.map_elementwise(_rotate, tl.load(x + o), tl.load(x + o), pack=4)
+    tl.store(x + o, a + b)
 
 
-def test_map_elementwise_refuses_what_it_cannot_pack():
-    text = make_ttir(pack_three_kernel, {"x": "*i32"}, {"BLOCK": 32}, locations=True)
+def test_map_elementwise_refuses_to_pack_more_than_there_is():
+    text = make_ttir(pack_all_kernel, {"x": "*i32"}, {"BLOCK": 2}, locations=True)
     with pytest.raises(PassError) as caught:
         cpu.lower_ttir(text, "x86-64-v3")
-    assert caught.value.message == "the CPU engine cannot lower `tt.map_elementwise`: it packs 3 of 32 elements"
-    assert caught.value.hint == "pack a power of two of them"
+    assert caught.value.message == "the CPU engine cannot lower `tt.map_elementwise`: it packs 4 of 2 elements"
     assert caught.value.where is not None and caught.value.where.file.endswith("test_cpu_ops.py")
 
 

@@ -97,41 +97,6 @@ def test_an_overflow_inside_of_a_sum_fails_where_it_is_checked(form, level, capf
 
 
 @triton.jit
-def _collatz(n, log):
-    steps = 0
-    while n > 1:
-        n = 3 * n + 1 if n % 2 else n // 2
-        steps += 1
-    tl.atomic_max(log, steps)
-    if steps > 100:
-        tl.device_print("long")
-    return steps, n
-
-
-@triton.jit
-def element_kernel(out, x, log, N: tl.constexpr):
-    i = tl.arange(0, N)
-    steps, ends = tl.map_elementwise(_collatz, tl.load(x + i), log + tl.zeros_like(i))
-    tl.store(out + i, steps * ends)
-
-
-def test_a_mapped_function_may_loop_and_write(capfd):
-    x = np.arange(1, 33, dtype=np.int32)
-    out, log = np.zeros(32, np.int32), np.zeros(1, np.int32)
-    build(element_kernel, {"out": "*i32", "x": "*i32", "log": "*i32"}, {"N": 32})((1,), out, x, log)
-    expected = []
-    for number in x.tolist():
-        steps = 0
-        while number > 1:
-            number = 3 * number + 1 if number % 2 else number // 2
-            steps += 1
-        expected.append(steps)
-    assert out.tolist() == expected and log[0] == max(expected)
-    ctypes.CDLL(None).fflush(None)
-    assert len(capfd.readouterr().out.splitlines()) == sum(each > 100 for each in expected) > 0
-
-
-@triton.jit
 def move_kernel(out, x, n, N: tl.constexpr):
     i = tl.arange(0, N)
     tl.atomic_store(out + i, tl.atomic_load(x + i, mask=i < n) + 1, mask=i < n)

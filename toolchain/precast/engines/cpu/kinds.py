@@ -40,7 +40,7 @@ def is_sink(operation: Op) -> bool:
 
 
 def runs_by_element(operation: Op) -> bool:
-    """Whether a `tt.map_elementwise` cannot be applied to vectors: it loops, or does more than compute."""
+    """Whether a `tt.map_elementwise` cannot be applied to vectors: it loops or loads."""
     inside = (inner for inner in operation.walk() if inner is not operation)
     return not all(is_pure(inner) or inner.name in _INLINED for inner in inside)
 

@@ -1,4 +1,4 @@
-"""`tt.map_elementwise` whose function loops, or does more than compute. In: the op. Out: a buffer for each result.
+"""`tt.map_elementwise` whose function loops or loads. In: the op. Out: a buffer for each result.
 
 The function is lowered where it stands, once, inside loops over the elements. Others are applied to vectors instead.
 """

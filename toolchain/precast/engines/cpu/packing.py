@@ -21,8 +21,8 @@ class PackedMap(Expansion):
             self.written.append(operation)
             return
         count = operation.operands[0].type.count
-        if pack & (pack - 1) or count % pack:
-            raise refuse(operation, f"it packs {pack} of {count} elements", "pack a power of two of them")
+        if count % pack:
+            raise refuse(operation, f"it packs {pack} of {count} elements")
         parts = [part for each in operation.operands for part in self.take_apart(each, pack)]
         calls = Op("tt.map_elementwise", parts, [], {**operation.attributes, "pack": 1}, operation.regions)
         results = operation.results
