@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import importlib.util
 import json
 import math
 import os
@@ -77,11 +78,21 @@ class Recorder:
 
 def run_here(file: Path, record: Path, every: int, end: float) -> int:
     """Runs the tests of a file in this process."""
-    top = str(file.parents[3])  # it or one below has a conftest.py with the option
-    installed = ["--import-mode", "append"]  # Triton, not the tree's
-    where = ["--rootdir", top, "--confcutdir", top, str(file)]
-    arguments = ["-q", "--device", "cpu", "-p", "no:cacheprovider", *installed, *where]
-    return int(pytest.main(arguments, plugins=[Recorder(record, every, end)]))
+    top = str(file.parents[2])
+    arguments = ["-q", "--device", "cpu", "-p", "no:cacheprovider", "--rootdir", top, "--confcutdir", top, str(file)]
+    plugins: list[object] = [Recorder(record, every, end)]
+    options = file.parents[3] / "conftest.py"  # beside the tree's own Triton, which is not to be found by a test
+    if options.exists():
+        plugins.append(load_module(options))
+    return int(pytest.main(arguments, plugins=plugins))
+
+
+def load_module(file: Path) -> object:
+    spec = importlib.util.spec_from_file_location("options_of_the_tree", file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def run_file(file: Path, every: int, seconds: int, minutes: float) -> dict[str, tuple[str, str]]:

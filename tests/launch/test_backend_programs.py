@@ -41,7 +41,7 @@ def test_binaries_alone_are_stored_where_triton_is_told_to(tmp_path):
         ran = run("binary", tmp_path, TRITON_STORE_BINARY_ONLY="1")
         assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     kept = sorted(path.suffix for path in tmp_path.rglob("*.*") if not path.name.startswith("__grp__"))
-    assert kept == [".cubin", ".json"]
+    assert kept == [".cubin", ".json", ".source"]
 
 
 def test_what_a_program_says(tmp_path):

@@ -35,8 +35,6 @@ def convert(values, source, target, rounding=None, level=LEVELS[-1]):
 
 def finite_magnitudes(element):
     """Every number of a format that is not negative, in order, as float64."""
-    if element == "fp32":
-        raise AssertionError("there are too many")
     bits = np.arange(1 << 7 if element.startswith("fp8") else 1 << 15).astype(
         np.uint8 if element.startswith("fp8") else np.uint16
     )
@@ -44,9 +42,12 @@ def finite_magnitudes(element):
     return np.unique(numbers[np.isfinite(numbers)])
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("source", ["fp32", "fp64"])
-@pytest.mark.parametrize("target", ["fp16", "bf16", "fp8e5", "fp8e4nv", "fp8e4b8", "fp8e5b16"])
+@pytest.mark.parametrize("level", LEVELS[:1] + LEVELS[-1:])
+@pytest.mark.parametrize(
+    ("target", "source"),
+    [("fp16", "fp32"), ("fp16", "fp64"), ("bf16", "fp64"), ("bf16", "fp32"), ("fp8e5", "fp64"), ("fp8e4nv", "fp32"),
+     ("fp8e4b8", "fp64"), ("fp8e5b16", "fp32")],
+)  # fmt: skip
 def test_rounding_towards_zero(target, source, level):
     with np.errstate(over="ignore"):
         values = SOURCE.astype(STORED[source])

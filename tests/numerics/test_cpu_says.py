@@ -79,13 +79,10 @@ def sum_kernel(out, x, N: tl.constexpr, FORM: tl.constexpr):
         tl.store(out + i, tl.sum(tl.load(x + at % (2 * N)), 0))
 
 
-@levels
 @pytest.mark.parametrize("form", ["reduce", "scan", "columns"])
-def test_an_overflow_inside_of_a_sum_fails_where_it_is_checked(form, level, capfd):
-    kernel = build(
-        sum_kernel, {"out": "*i32", "x": "*i32"}, {"N": 32, "FORM": form}, level=level, debug=True,
-        sanitize_overflow=True,
-    )  # fmt: skip
+def test_an_overflow_inside_of_a_sum_fails_where_it_is_checked(form, capfd):
+    types = {"out": "*i32", "x": "*i32"}
+    kernel = build(sum_kernel, types, {"N": 32, "FORM": form}, debug=True, sanitize_overflow=True)
     x, out = np.arange(64, dtype=np.int32), np.zeros(32, np.int32)
     x[3] = 2**30
     assert kernel((1,), out, x) == (form == "columns")  # which adds it to itself
