@@ -69,14 +69,14 @@ class Worker:
         name = engine_name(request.job)
         if name not in self._ready:
             self.open(name)
-        before = self._state or _look(request)
+        before = self._state or _look(request, None)
         with warnings.catch_warnings():  # what modules silence, they do not silence for others
             try:
                 event = self._run(request, self._engines.open(name))
             except Exception as error:
                 event = Event("failed", failure=describe_failure(error))
             try:
-                self._state = _look(request)
+                self._state = _look(request, before)
                 changed = before.changes_to(self._state)
             except Exception:  # what cannot be looked at is not as it was
                 changed = ("unknown",)
@@ -114,8 +114,8 @@ def refuse_unsteady(job: Job, engine: Engine) -> None:
         raise StageFailure(f"run twice, {unsteady}", hint=hint, pass_name=unsteady.pass_name)
 
 
-def _look(request: Request) -> ProcessState:
-    return read_state((request.job.project, *request.job.python_path))
+def _look(request: Request, earlier: ProcessState | None) -> ProcessState:
+    return read_state((request.job.project, *request.job.python_path), earlier)
 
 
 def serve(requests: int, events: int, engine: str) -> None:

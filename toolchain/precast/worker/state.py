@@ -20,6 +20,7 @@ import types
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from operator import eq, is_
 
 from precast.worker.descendants import children_of
 
@@ -47,18 +48,37 @@ class ProcessState:
     threads: object
     processes: object
     knobs: object
-    functions: Mapping[str, Mapping[str, object]]
+    functions: Mapping[str, _Names]
 
     def changes_to(self, after: ProcessState) -> tuple[str, ...]:
         """What is not in `after` as it is here. A function that is there anew is no change; one that is replaced is."""
         names = [each.name for each in fields(self) if each.name != "functions"]
         changed = [name for name in names if getattr(self, name) != getattr(after, name)]
-        replaced = [name for name in self.functions if _has_lost(self.functions[name], after.functions.get(name, {}))]
+        replaced = [name for name, names in self.functions.items() if names.lost_in(after.functions.get(name))]
         return (*changed, *(f"functions of {name}" for name in replaced))
 
 
-def _has_lost(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
-    return any(after.get(name) is not value and callable(value) for name, value in before.items())
+@dataclass(frozen=True, eq=False)
+class _Names:
+    """What stands in a module or a class, as it was; and by full name the classes among it that are its own."""
+
+    values: Mapping[str, object]
+    classes: tuple[tuple[str, type], ...] = ()
+
+    def stand_in(self, now: Mapping[str, object]) -> bool:
+        """Whether all of it is there now, object by object: the quick question, asked of thousands for each job."""
+        return (
+            len(self.values) == len(now)
+            and all(map(is_, self.values.values(), now.values()))
+            and all(map(eq, self.values, now))
+        )
+
+    def lost_in(self, after: _Names | None) -> bool:
+        """Whether something that can be called is gone, or is another."""
+        if after is self:
+            return False
+        values = after.values if after else {}
+        return any(values.get(name) is not value and callable(value) for name, value in self.values.items())
 
 
 class _Same:
@@ -74,8 +94,9 @@ class _Same:
         return id(self.value)
 
 
-def read_state(own_folders: Sequence[str] = ()) -> ProcessState:
-    """The state of this process now. Paths in `own_folders` are the business of who imports from them."""
+def read_state(own_folders: Sequence[str] = (), earlier: ProcessState | None = None) -> ProcessState:
+    """The state of this process now. Paths in `own_folders` are the business of who imports from them; what is as it
+    was `earlier` is taken from there, which is quicker to read and to compare."""
     libc = ctypes.CDLL(None)
     return ProcessState(
         environment=(dict(os.environ), _native_environment(libc)),
@@ -90,7 +111,7 @@ def read_state(own_folders: Sequence[str] = ()) -> ProcessState:
         threads=(set(sys._current_frames()), _thread._count()),
         processes=children_of(os.getpid()),
         knobs=[*_knobs(sys.modules.get(_KNOBS))],
-        functions=dict(_functions()),
+        functions=dict(_functions(earlier.functions if earlier else {})),
     )
 
 
@@ -146,11 +167,19 @@ def _knobs(module: types.ModuleType | None) -> Iterator[object]:
             yield name, {key: _Same(value) for key, value in vars(group).items()}, chains
 
 
-def _functions() -> Iterator[tuple[str, Mapping[str, object]]]:
+def _functions(earlier: Mapping[str, _Names]) -> Iterator[tuple[str, _Names]]:
     """What the watched packages define, by module, and what their classes do."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _WATCHED and isinstance(module, types.ModuleType):
-            yield name, (names := vars(module).copy())
-            for key, value in names.items():
-                if isinstance(value, type) and value.__module__ == name:
-                    yield f"{name}.{key}", vars(value).copy()
+            names = _names(vars(module), earlier.get(name), name)
+            yield name, names
+            for key, each in names.classes:
+                yield key, _names(vars(each), earlier.get(key), "")
+
+
+def _names(now: Mapping[str, object], earlier: _Names | None, module: str) -> _Names:
+    if earlier and earlier.stand_in(now):
+        return earlier
+    values = dict(now)
+    classes = [(name, each) for name, each in values.items() if isinstance(each, type) and each.__module__ == module]
+    return _Names(values, tuple((f"{module}.{name}", each) for name, each in classes))
