@@ -80,6 +80,18 @@ static void promises(void) {
     FAILS(small_promised(k, PRECAST_CPU, none, &unit, x + 4, 64), PRECAST_BAD_ARGUMENT, expected);
 }
 
+/* All hints of a set hold, of the sets that hold the one with the most hints counts, then the spec's order. */
+static void hint_sets(void) {
+    const small_joint_axes none = {0};
+    open_release();
+    MEANS(3, small_joint(k, PRECAST_CPU, none, &unit, x, 1, 1));
+    MEANS(1, small_joint(k, PRECAST_CPU, none, &unit, x, 1, 16));
+    MEANS(2, small_joint(k, PRECAST_CPU, none, &unit, x, 32, 7));
+    MEANS(0, small_joint(k, PRECAST_CPU, none, &unit, x + 1, 1, 16));
+    FAILS(small_joint(k, PRECAST_CPU, none, &unit, x, 2, 2), PRECAST_NO_UNIT,
+          "no variant of `joint` takes these arguments; nearest: joint:n==1@cpu:x86-64-v2, which asks for n==1 (it is 2)");
+}
+
 /* The tuning table's unit where it fits, else the next rule's, else the first of the spec. */
 static void order(void) {
     const small_ordered_axes any = {PRECAST_ANY};
@@ -95,7 +107,7 @@ static void order(void) {
 int main(int argc, char **argv) {
     static const scenario all[] = {
         {"what_is_said", what_is_said}, {"null_pointers", null_pointers}, {"numbers", numbers},
-        {"promises", promises}, {"order", order}, {NULL, NULL},
+        {"promises", promises}, {"hint_sets", hint_sets}, {"order", order}, {NULL, NULL},
     };
     return run_scenario(all, argc, argv);
 }

@@ -1,8 +1,8 @@
 """Kernels whose variants differ in what a call can mean; on the CPU a unit writes its number to `out`.
 
 `biased`: an argument that one variant is without, and two element types. `numbers`: numbers of several types. `sole`:
-one variant of a flag, a truth value and a real number. `promised`: alignments beside hints. `ordered`: nothing that a
-call says decides.
+one variant of a flag, a truth value and a real number. `promised`: alignments beside hints. `joint`: sets of hints that
+a spec writes out, none of them empty. `ordered`: nothing that a call says decides.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from launch_release import TestUnit, make_unit
 from precast.spec.model import Argument, Hint
 
 TARGETS = ("cpu:x86-64-v2", "cuda:90")
+X = Hint("x", 16)
 
 
 def argument(name: str, kind: str, divisibility: int = 0) -> Argument:
     return Argument(name, kind, kind == "none", None, divisibility)
+
+
+def hinted(name: str, hints: tuple[Hint, ...]) -> Argument:
+    """An i32 with what the hints say of it."""
+    if Hint(name, 1) in hints:
+        return Argument(name, "i32", True, 1)
+    return argument(name, "i32", 16 * (Hint(name, 16) in hints))
 
 
 def choice_units() -> Iterator[TestUnit]:
@@ -33,6 +41,10 @@ def choice_units() -> Iterator[TestUnit]:
         yield from numbered(target, "promised", [
             ([], [argument("x", "*fp32", 64), argument("n", "i32", 64 if hints else 32)], hints)
             for hints in ((Hint("x", 16), Hint("n", 16)), ())
+        ])  # fmt: skip
+        yield from numbered(target, "joint", [
+            ([], [argument("x", "*fp32", 16 * (X in hints)), hinted("n", hints), hinted("m", hints)], hints)
+            for hints in ((Hint("n", 1),), (X, Hint("m", 16)), (X, Hint("n", 16)), (X, Hint("n", 1), Hint("m", 1)))
         ])  # fmt: skip
         yield from numbered(target, "ordered", [
             ([("BLOCK", block)], [argument("n", "i32", 32 if block == 32 else 0)], ()) for block in (128, 32, 64)

@@ -103,6 +103,23 @@ def test_promises_beside_hints(small, unit):
         )
 
 
+@pytest.mark.parametrize(
+    ("offset", "n", "m", "number"),
+    [(0, 1, 1, 3), (0, 1, 16, 1), (0, 16, 16, 1), (0, 32, 7, 2), (0, 1, 2, 0), (1, 1, 1, 0), (1, 1, 16, 0),
+     (0, 7, 0, 1)],
+)  # fmt: skip
+def test_hint_sets_hold_together_and_the_most_hints_win(small, unit, offset, n, m, number):
+    small.joint(unit, aligned(64, offset=offset), n, m)
+    assert unit[0] == number
+
+
+def test_a_set_without_hints_is_not_implied(small, unit):
+    said = refusal(small, lambda: small.joint(unit, aligned(64), 2, 2))
+    assert said == (
+        "no variant of `joint` takes these arguments; nearest: joint:n==1@cpu:x86-64-v2, which asks for n==1 (it is 2)"
+    )
+
+
 def test_the_table_then_the_specs_first(small, unit):
     for n, number in ((1000, 0), (64, 1), (63, 2)):
         small.ordered(unit, n)

@@ -439,7 +439,7 @@ def test_too_many_hint_variants(tmp_path):
 kernels/scale.toml:8:15: error: `specialize` makes 9 variants of every combination; at most 8 are allowed
     n = { type = "i32", specialize = [16, 1], each = true }
                   ^
-hint: leave out `each`, so that arguments hold together, or specialise fewer of them"""
+hint: leave out `each`, so that arguments hold together, specialise fewer, or write the sets of `hints`"""
     )
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 from precast.codec import to_json
 from precast.errors import SpecError
 from precast.report.inspect import BuiltUnit, find_units, read_built_units, read_stage
+from precast.spec.naming import shorten_unit_text
 
 UNFOLDED = 1_000_000  # columns
 HELP = "show what is known of built units, or a stage's text of one"
@@ -61,5 +62,5 @@ def make_table(found: tuple[BuiltUnit, ...]) -> Table:
     for unit in found:
         facts = unit.result.facts
         cells = (facts.code_bytes, facts.registers, facts.spill_bytes, facts.shared_bytes, facts.num_warps)
-        table.add_row(Text(unit.result.unit), *("–" if cell is None else str(cell) for cell in cells))
+        table.add_row(Text(shorten_unit_text(unit.result.unit)), *("–" if cell is None else str(cell) for cell in cells))
     return table

@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from precast.diagnostic import format_error
 from precast.errors import CompileError, PrecastError, ToolError, escape_controls
+from precast.spec.naming import shorten_unit_text
 from precast.store import reason_of
 
 
@@ -146,7 +147,7 @@ class PlainReporter(SilentReporter):
 
     def _say(self, step: str, how: str) -> None:
         self._done += 1
-        self._write(f"[{self._done}/{max(self._steps, self._done)}] {step}  {how}")
+        self._write(f"[{self._done}/{max(self._steps, self._done)}] {shorten_unit_text(step)}  {how}")
 
     def _write(self, line: str) -> None:
         self._stream.write(escape_controls(line) + "\n")
@@ -198,7 +199,7 @@ class TerminalReporter:
 
     def _show(self) -> None:
         oldest = min(self._running, key=self._running.__getitem__, default="")
-        self._progress.update(self._task, description=escape_controls(oldest))
+        self._progress.update(self._task, description=escape_controls(shorten_unit_text(oldest)))
 
 
 class JsonReporter:

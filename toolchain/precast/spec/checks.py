@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from precast.errors import SpecError, nearest_hint
 from precast.grid import Expression, parse_grid
-from precast.spec.arguments import MAXIMUM_HINT_VARIANTS, count_hint_variants, hint_place
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import Constant, KernelSpec
 from precast.spec.options import ALL_OPTIONS
@@ -88,17 +87,6 @@ def _valueless(table: KernelTable, spec: KernelSpec, parameter: Parameter) -> Sp
     elif spec.source_configs and any(parameter.name in dict(config) for config in spec.source_configs):
         hint = f'write `configs = "source"` in [kernel.{spec.name}] for the configs of @triton.autotune'
     return table.place_of("matrix").key_error(message, hint)
-
-
-def check_hints(table: KernelTable, spec: KernelSpec) -> None:
-    """Specialisation makes at most eight variants of each combination of the matrix."""
-    count = count_hint_variants(spec.arguments)
-    if count > MAXIMUM_HINT_VARIANTS:
-        message = (
-            f"`specialize` makes {count} variants of every combination; at most {MAXIMUM_HINT_VARIANTS} are allowed"
-        )
-        hint = "leave out `each`, so that arguments hold together, or specialise fewer of them"
-        table.problems.add([SpecError(message, hint_place(spec.arguments), hint)])
 
 
 def read_grid(table: KernelTable, spec: KernelSpec) -> tuple[Expression, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from precast.spec.arguments import count_hint_variants
+from precast.spec.hints import count_hint_sets
 from precast.spec.model import Axis, KernelSpec
 from precast.spec.table import KernelTable
 from precast.target import Target
@@ -41,7 +41,7 @@ def _count(spec: KernelSpec, target: Target) -> int:
         math.prod(len(axis.values) for name, axis in axes.items() if name not in dict(config))
         for config in spec.configs_on(target) or ((),)
     )
-    return combinations * count_hint_variants(spec.arguments)
+    return combinations * count_hint_sets(spec)
 
 
 def _sizes(spec: KernelSpec, target: Target) -> Iterator[tuple[str, int]]:
@@ -51,5 +51,5 @@ def _sizes(spec: KernelSpec, target: Target) -> Iterator[tuple[str, int]]:
             yield f"of `{name}`", len(axis.values)
     if len(spec.configs_on(target)) > 1:
         yield "configs", len(spec.configs_on(target))
-    if count_hint_variants(spec.arguments) > 1:
-        yield "of `specialize`", count_hint_variants(spec.arguments)
+    if count_hint_sets(spec) > 1:
+        yield f"of `{'hints' if spec.hints else 'specialize'}`", count_hint_sets(spec)

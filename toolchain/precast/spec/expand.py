@@ -14,9 +14,9 @@ from typing import Any, TypeVar, cast
 
 from precast.errors import Place, SpecError
 from precast.grid import fold
-from precast.spec.arguments import hint_variants
 from precast.spec.counting import axes_on
 from precast.spec.decorators import digest_configs
+from precast.spec.hints import hint_sets
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import (
     Argument,
@@ -24,6 +24,7 @@ from precast.spec.model import (
     Axis,
     Constant,
     Hint,
+    HintSet,
     KernelSpec,
     Options,
     Scalar,
@@ -130,8 +131,8 @@ class _TargetKernel:
         names = {name for expression in self.spec.grid for name in expression.names}
         return tuple(name for name in self.spec.constexprs if name in names)
 
-    def hints(self, *present: str) -> tuple[tuple[Hint, ...], ...]:
-        return hint_variants([self.arguments[name] for name in present])
+    def hints(self, *present: str) -> tuple[HintSet, ...]:
+        return hint_sets(self.spec, present)
 
     def type(self, name: str, text: str) -> ArgumentType:
         """The type that an argument has by its text with every place filled."""
@@ -191,13 +192,15 @@ class _Expansion:
             for name in self.spec.parameters
         }
         options, reading = self._unit_options(), self._reading()
-        for hints in kernel.once(kernel.hints, *present):
+        for each in kernel.once(kernel.hints, *present):
+            for hint in each.hints:
+                _check_hint(hint, types[hint.argument], each.where or kernel.arguments[hint.argument].where)
             hinted = {
                 hint.argument: kernel.once(kernel.argument, hint.argument, texts[hint.argument], hint.divisor)
-                for hint in hints
+                for hint in each.hints
             }
             arguments = tuple({**plain, **hinted}.values())
-            variant = Variant(self.spec.name, values, hints)
+            variant = Variant(self.spec.name, values, each.hints)
             yield Unit(variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading)
 
     def _reading(self) -> SourceReading:
@@ -260,6 +263,13 @@ class _Expansion:
         said = {name: value for name, value in self.values.items() if isinstance(value, str | bool | int | float)}
         merged = {**self.kernel.options, **said}
         return tuple((name, merged[name]) for name in sorted(merged) if name in self.kernel.known_options)
+
+
+def _check_hint(hint: Hint, kind: ArgumentType, where: Place | None) -> None:
+    """A type with `{axis}` places tells only when they are filled whether it can be specialised."""
+    if not kind.is_integer and (kind.kind != "pointer" or hint.divisor == 1):
+        message = f"`{hint}`: an argument of type `{kind}` cannot be specialised so"
+        raise SpecError(message, where, "integers are multiples of 16 or 1, pointers are multiples of 16")
 
 
 def _plain(value: Constant) -> str:

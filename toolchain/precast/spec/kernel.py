@@ -13,8 +13,9 @@ from pathlib import Path
 
 from precast.errors import BugError, SpecError, nearest_hint
 from precast.spec.arguments import read_argument
-from precast.spec.checks import check_hints, check_names, check_values, read_grid
+from precast.spec.checks import check_names, check_values, read_grid
 from precast.spec.counting import check_count
+from precast.spec.hints import check_hints, read_hint_sets
 from precast.spec.imported import ImportedKernel
 from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
 from precast.spec.model import ArgumentSpec, KernelSpec, Source
@@ -124,11 +125,13 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
     axes = read_axes(table)
     defaults = dict(read_options(around.defaults, table.problems))
     options = {**defaults, **dict(read_options(table.sub_table("options"), table.problems))}
+    arguments = _read_arguments(table, source, signature)
+    run_time = [each.name for each in signature.parameters if not each.constexpr]
     return KernelSpec(
         name=table.name,
         source=source,
         grid=(),
-        arguments=_read_arguments(table, source, signature),
+        arguments=arguments,
         constexprs=constexprs,
         parameters=tuple(each.name for each in signature.parameters),
         defaults=tuple(
@@ -137,6 +140,7 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
             if each.constexpr and each.has_default and not each.default_text
         ),
         constants=read_constants(table, constexprs),
+        hints=read_hint_sets(table, source.function, run_time, arguments),
         axes=axes,
         exclude=read_exclude(table, axes),
         configs=read_configs(table, signature),

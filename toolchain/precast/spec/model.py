@@ -35,6 +35,25 @@ class ArgumentSpec:
 
 
 @dataclass(frozen=True)
+class Hint:
+    """A specialisation that holds for an argument of a variant: `divisor` 16 is `%16`, 1 is `==1`."""
+
+    argument: str
+    divisor: int
+
+    def __str__(self) -> str:
+        return f"{self.argument}%{self.divisor}" if self.divisor != 1 else f"{self.argument}==1"
+
+
+@dataclass(frozen=True)
+class HintSet:
+    """Hints that hold together, in the order of the arguments; `where` they are written, if they are."""
+
+    hints: tuple[Hint, ...]
+    where: Place | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
 class Axis:
     """One dimension of the matrix and its values in the order written."""
 
@@ -91,6 +110,7 @@ class KernelSpec:
     parameters: tuple[str, ...]  # every parameter of the function, in the source's order
     defaults: tuple[tuple[str, Constant], ...] = ()  # constexprs with a literal default
     constants: tuple[tuple[str, Constant], ...] = ()  # [kernel.NAME.constants]: fixed or `{axis}` text
+    hints: tuple[HintSet, ...] = ()  # as written; none: what the arguments' `specialize` makes
     axes: tuple[Axis, ...] = ()
     exclude: tuple[Values, ...] = ()
     configs: tuple[Values, ...] = ()  # joint sets of constexprs and options; each multiplies the matrix
@@ -149,17 +169,6 @@ class CompileSettings:
     environment: tuple[tuple[str, str], ...] = ()  # [tool.precast.triton]: TRITON_* variables for the worker
     ptxas: str = ""  # [tool.precast.tools]: a path, or Triton's own
     module_environment: tuple[tuple[str, str], ...] = ()  # [tool.precast.environment]: what kernels' modules hear of
-
-
-@dataclass(frozen=True)
-class Hint:
-    """A specialisation that holds for an argument of a variant: `divisor` 16 is `%16`, 1 is `==1`."""
-
-    argument: str
-    divisor: int
-
-    def __str__(self) -> str:
-        return f"{self.argument}%{self.divisor}" if self.divisor != 1 else f"{self.argument}==1"
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ In: a unit's text. Out: names and values.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -13,7 +14,11 @@ from precast.spec.model import Constant, Hint, Spelled, Variant
 from precast.spec.spelling import end_of_constant, items_of, parse_constant
 from precast.target import Target
 
+MOST_SHOWN_HINTS = 3
+
 _KERNEL = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_HINT = re.compile(r"([A-Za-z_]\w*)(?:%(\d+)|==(1))", re.ASCII)
+_HINTS_AT_END = re.compile(r"(?:[:,][A-Za-z_]\w*(?:%\d+|==1))+\Z", re.ASCII)
 _PART = re.compile(r"([A-Za-z_]\w*)(?:%(\d+)|==(1)|=)", re.ASCII)
 
 
@@ -56,6 +61,27 @@ def parse_variant_text(text: str, whole: str) -> Variant:
             raise not_a_unit(whole, f"`{text[part.start() :]}` is not understood")
         values.append((part[1], parse_constant(text[start:position])))
     return Variant(kernel[0], tuple(values), tuple(hints))
+
+
+def parse_hint(text: str) -> Hint | None:
+    """The hint that `x%16` or `n==1` is; None for any other text."""
+    found = _HINT.fullmatch(text)
+    return Hint(found[1], int(found[2] or 1)) if found else None
+
+
+def shorten_unit_text(text: str) -> str:
+    """A unit's text for a list that people read: of many hints the first, how many follow, and what tells it apart.
+
+    Such a text does not parse back, and any other is left as it is.
+    """
+    before, _, target = text.rpartition("@")
+    found = _HINTS_AT_END.search(before)
+    hints = re.split("[:,]", found[0])[1:] if found else []
+    if not found or len(hints) <= MOST_SHOWN_HINTS + 1:
+        return text
+    shown = ",".join(hints[:MOST_SHOWN_HINTS])
+    mark = hashlib.sha256(text.encode()).hexdigest()[:6]  # as in the name of the unit's folder
+    return f"{before[: found.start() + 1]}{shown},…+{len(hints) - MOST_SHOWN_HINTS} hints ({mark})@{target}"
 
 
 def modules_in(value: Constant) -> tuple[str, ...]:

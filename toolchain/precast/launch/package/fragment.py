@@ -41,6 +41,9 @@ def render_fragment(
         lines.append(f"grid = [{', '.join(map(json.dumps, grid))}]")
     if backends:
         lines.append(f"only = [{', '.join(json.dumps(f'{each}:*') for each in backends)}]")
+    hints = find_hints(call, types)
+    if hints:
+        lines.append(f"hints = [[{', '.join(map(json.dumps, hints))}]]")
     lines += _table(f"kernel.{name}.args", {each: json.dumps(text) for each, text in types.items()})
     lines += _table(f"kernel.{name}.constants", constants)
     lines += _table(f"kernel.{name}.matrix", axes)
@@ -145,6 +148,36 @@ def _type_of(parameter: Any, value: Any) -> str:
     if not text:
         raise Unstated(f"argument `{parameter.name}` is a {type(value).__name__}, for which there is no type")
     return f"*k{text[1:]}" if parameter.is_const and text[0] == "*" else text
+
+
+def find_hints(call: Call, types: dict[str, str]) -> list[str]:
+    """What Triton's JIT would specialise the call's arguments to, as a spec writes it: `x%16`, `n==1`."""
+    return [
+        hint
+        for each in call.function.params
+        if not each.is_constexpr and (hint := _hint_of(each, types[each.name], call.values[each.name]))
+    ]
+
+
+def _hint_of(parameter: Any, kind: str, value: Any) -> str:
+    """Truth values, numbers with a point, descriptors and tuples have no hint, and what is annotated is never one."""
+    if parameter.do_not_specialize or kind in ("i1", "u1") or kind[0] not in "iu*":
+        return ""
+    number = _address_of(value) if kind[0] == "*" else int(value)
+    if number == 1 and kind[0] != "*":
+        return "" if getattr(parameter, "annotation_type", "") else f"{parameter.name}==1"
+    if number is None or number % 16 or parameter.do_not_specialize_on_alignment:
+        return ""
+    return f"{parameter.name}%16"
+
+
+def _address_of(value: Any) -> int | None:
+    if hasattr(value, "data_ptr"):
+        return int(value.data_ptr())
+    for protocol in ("__cuda_array_interface__", "__array_interface__"):
+        if hasattr(value, protocol):
+            return int(getattr(value, protocol)["data"][0])
+    return None
 
 
 def type_of(value: Any) -> str:
