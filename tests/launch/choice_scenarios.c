@@ -92,6 +92,25 @@ static void hint_sets(void) {
           "no variant of `joint` takes these arguments; nearest: joint:n==1@cpu:x86-64-v2, which asks for n==1 (it is 2)");
 }
 
+/* What a call must meet chooses among the variants, and refuses where none meets it. */
+static void requirements(void) {
+    const small_bounded_axes any = {PRECAST_ANY}, narrow = {64};
+    open_release();
+    MEANS(1, small_bounded(k, PRECAST_CPU, any, &unit, 10, 0));
+    MEANS(0, small_bounded(k, PRECAST_CPU, any, &unit, 64, 0));
+    MEANS(3, small_bounded(k, PRECAST_CPU, any, &unit, 65, 0));
+    MEANS(2, small_bounded(k, PRECAST_CPU, any, &unit, 256, 0));
+    FAILS(small_bounded(k, PRECAST_CPU, any, &unit, 257, 0), PRECAST_UNMET,
+          "no variant of `bounded` takes these arguments; nearest: bounded:BLOCK=256@cpu:x86-64-v2, which requires "
+          "n <= BLOCK (it is 257 <= 256)");
+    FAILS(small_bounded(k, PRECAST_CPU, narrow, &unit, 65, 0), PRECAST_UNMET,
+          "no variant of `bounded` takes these arguments; nearest: bounded:BLOCK=64@cpu:x86-64-v2, which requires "
+          "n <= BLOCK (it is 65 <= 64)");
+    FAILS(small_bounded(k, PRECAST_CPU, any, &unit, 0, 1), PRECAST_UNMET,
+          "no variant of `bounded` takes these arguments; nearest: bounded:BLOCK=64,n%16@cpu:x86-64-v2, which requires "
+          "m // n < 4 (it divides by zero)");
+}
+
 /* The tuning table's unit where it fits, else the next rule's, else the first of the spec. */
 static void order(void) {
     const small_ordered_axes any = {PRECAST_ANY};
@@ -107,7 +126,8 @@ static void order(void) {
 int main(int argc, char **argv) {
     static const scenario all[] = {
         {"what_is_said", what_is_said}, {"null_pointers", null_pointers}, {"numbers", numbers},
-        {"promises", promises}, {"hint_sets", hint_sets}, {"order", order}, {NULL, NULL},
+        {"promises", promises}, {"hint_sets", hint_sets}, {"requirements", requirements},
+        {"order", order}, {NULL, NULL},
     };
     return run_scenario(all, argc, argv);
 }

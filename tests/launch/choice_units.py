@@ -2,13 +2,14 @@
 
 `biased`: an argument that one variant is without, and two element types. `numbers`: numbers of several types. `sole`:
 one variant of a flag, a truth value and a real number. `promised`: alignments beside hints. `joint`: sets of hints that
-a spec writes out, none of them empty. `ordered`: nothing that a call says decides.
+a spec writes out, none of them empty. `bounded`: what a call must meet. `ordered`: nothing that a call says decides.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 from launch_release import TestUnit, make_unit
 
@@ -46,6 +47,11 @@ def choice_units() -> Iterator[TestUnit]:
             ([], [argument("x", "*fp32", 16 * (X in hints)), hinted("n", hints), hinted("m", hints)], hints)
             for hints in ((Hint("n", 1),), (X, Hint("m", 16)), (X, Hint("n", 16)), (X, Hint("n", 1), Hint("m", 1)))
         ])  # fmt: skip
+        yield from numbered(target, "bounded", [
+            ([("BLOCK", block)], [hinted("n", hints), argument("m", "i32")], hints)
+            for block in (64, 256)
+            for hints in ((Hint("n", 16),), ())
+        ], ("n <= BLOCK", "m // n < 4"))  # fmt: skip
         yield from numbered(target, "ordered", [
             ([("BLOCK", block)], [argument("n", "i32", 32 if block == 32 else 0)], ()) for block in (128, 32, 64)
         ])  # fmt: skip
@@ -55,8 +61,9 @@ def choice_units() -> Iterator[TestUnit]:
     ])  # fmt: skip
 
 
-def numbered(target: str, kernel: str, variants: list) -> Iterator[TestUnit]:
+def numbered(target: str, kernel: str, variants: list, requires: tuple[str, ...] = ()) -> Iterator[TestUnit]:
     for number, (values, arguments, hints) in enumerate(variants):
         unit, facts = make_unit(kernel, target, values, [Argument("out", "*i64"), *arguments], ("1", "1", "1"), hints,
                                 **({} if target.startswith("cpu") else {"num_warps": 1}))  # fmt: skip
+        unit = replace(unit, requires=requires)
         yield TestUnit(unit, facts, f"NUMBER({facts.symbol}, {number})" if target.startswith("cpu") else "")

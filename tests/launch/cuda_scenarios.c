@@ -325,6 +325,23 @@ static void one_after_another(void) {
     CHECK(fake_last_launch()->parameter_count == 5 && !strcmp(symbols[0], fake_last_launch()->symbol));
 }
 
+/* What a launch must meet is looked at again where the unit of the one before is taken at once. */
+static void requirements_of_each_launch(void) {
+    const small_bounded_axes axes = {.BLOCK = 64};
+    with_devices(1, 90, 0);
+    for (int i = 0; i < 3; i++) {
+        OK(small_bounded(k, stream, axes, x, 10, 0));
+        FAILS(small_bounded(k, stream, axes, x, 65, 0), PRECAST_UNMET,
+              "no variant of `bounded` takes these arguments; nearest: bounded:BLOCK=64@cuda:90, which requires "
+              "n <= BLOCK (it is 65 <= 64)");
+        OK(small_bounded(k, stream, axes, x, 10, 39));
+        FAILS(small_bounded(k, stream, axes, x, 10, 40), PRECAST_UNMET,
+              "no variant of `bounded` takes these arguments; nearest: bounded:BLOCK=64@cuda:90, which requires "
+              "m // n < 4 (it is 4 < 4)");
+    }
+    CHECK(fake_launch_count() == 6);
+}
+
 static void one_after_another_on_all_threads(void) {
     with_devices(1, 90, 0);
     fake_slow_loads(1);
@@ -433,7 +450,7 @@ int main(int argc, char **argv) {
         {"a_device_for_each_thread", a_device_for_each_thread}, {"tensors_device", tensors_device},
         {"architectures", architectures}, {"preload", preload},
         {"preload_what_can_be_chosen", preload_what_can_be_chosen}, {"cpu_beside_cuda", cpu_beside_cuda},
-        {"one_after_another", one_after_another},
+        {"one_after_another", one_after_another}, {"requirements_of_each_launch", requirements_of_each_launch},
         {"one_after_another_on_all_threads", one_after_another_on_all_threads},
         {"sizes_of_parameters", sizes_of_parameters}, {"nothing_is_taken_for_granted", nothing_is_taken_for_granted},
         {"absent_or_not", absent_or_not},

@@ -21,7 +21,8 @@ FIELDS = {
     "units": "text symbol kernel image backend arch_kind flags arch axes slot_types parameters parameters_count hints "
     "hints_count promises promises_count buffers buffers_count grid_x grid_y grid_z steps_x steps_y steps_z warps ctas "
     "warp_size shared_bytes tensor_memory_bytes thread_scratch_bytes global_scratch_bytes global_scratch_align "
-    "profile_scratch_bytes profile_scratch_align registers spill_bytes code_bytes description order",
+    "profile_scratch_bytes profile_scratch_align registers spill_bytes code_bytes description order "
+    "requires requires_count",
     "parameters": "kind type slot extra",
     "hints": "slot kind divisor",
     "descriptors": "tma rank element_type element_bytes swizzle fp4 reserved reserved_too block_0 block_1 block_2 "
@@ -31,6 +32,7 @@ FIELDS = {
     "rules": "conditions conditions_count assignments assignments_count",
     "conditions": "steps steps_count relation reserved bound",
     "assignments": "axis value",
+    "requirements": "steps steps_count text reserved",
 }
 
 

@@ -19,7 +19,7 @@ def unit() -> np.ndarray:
 def refusal(small, call) -> str:
     with pytest.raises(small.LaunchError) as caught:
         call()
-    assert caught.value.status in (6, 7)
+    assert caught.value.status in (6, 7, 13)
     return str(caught.value)
 
 
@@ -118,6 +118,30 @@ def test_a_set_without_hints_is_not_implied(small, unit):
     assert said == (
         "no variant of `joint` takes these arguments; nearest: joint:n==1@cpu:x86-64-v2, which asks for n==1 (it is 2)"
     )
+
+
+def test_requirements_filter_the_variants(small, unit):
+    for n, number in ((10, 1), (16, 0), (64, 0), (65, 3), (112, 2), (256, 2)):
+        small.bounded(unit, n, 0)
+        assert unit[0] == number
+    small.bounded(unit, 10, 0, BLOCK=256)
+    assert unit[0] == 3
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "axes", "said"),
+    [
+        (257, 0, {}, "BLOCK=256@cpu:x86-64-v2, which requires n <= BLOCK (it is 257 <= 256)"),
+        (65, 0, {"BLOCK": 64}, "BLOCK=64@cpu:x86-64-v2, which requires n <= BLOCK (it is 65 <= 64)"),
+        (16, 64, {}, "BLOCK=64,n%16@cpu:x86-64-v2, which requires m // n < 4 (it is 4 < 4)"),
+        (0, 1, {}, "BLOCK=64,n%16@cpu:x86-64-v2, which requires m // n < 4 (it divides by zero)"),
+    ],
+)
+def test_a_requirement_that_no_variant_meets_is_told_with_the_nearest(small, unit, n, m, axes, said):
+    with pytest.raises(small.LaunchError) as caught:
+        small.bounded(unit, n, m, **axes)
+    assert caught.value.status == 13
+    assert str(caught.value) == f"no variant of `bounded` takes these arguments; nearest: bounded:{said}"
 
 
 def test_the_table_then_the_specs_first(small, unit):

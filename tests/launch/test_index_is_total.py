@@ -138,6 +138,30 @@ def rule_reads_slot_beyond(index: IndexFile) -> None:
             index.set("steps", step, operand=slots)
 
 
+def with_requirement(**changes: int | str) -> Callable[[IndexFile], None]:
+    """Changes the first requirement of a unit; "strings" and "steps" are the count of that table."""
+
+    def change(index: IndexFile) -> None:
+        place = unit_of(index, "bounded")[1]["requires"]
+        index.set(
+            "requirements", place, **{key: index.count(v) if isinstance(v, str) else v for key, v in changes.items()}
+        )
+
+    return change
+
+
+def with_step_of_requirement(which: int, **changes: int | str) -> Callable[[IndexFile], None]:
+    """Changes a step of the first requirement of a unit; "slots" is the count of the kernel's."""
+
+    def change(index: IndexFile) -> None:
+        _, unit = unit_of(index, "bounded")
+        slots = index.get("kernels", unit["kernel"])["slots_count"]
+        place = index.get("requirements", unit["requires"])["steps"] + which
+        index.set("steps", place, **{key: slots if v == "slots" else v for key, v in changes.items()})
+
+    return change
+
+
 def slot_has_an_axis_beyond(index: IndexFile) -> None:
     kernel = index.get("kernels", index.find("kernels", name="scale"))
     index.set("slots", kernel["slots"], dtype_axis=kernel["axes_count"])
@@ -261,6 +285,15 @@ CASES = {
     "a grid from the slot beyond": grid_reads_slot_beyond,
     "a grid of too many steps": set_unit("scale", steps_x=257),
     "a grid of no steps": set_unit("scale", steps_x=0),
+    "a requirement from the slot beyond": with_step_of_requirement(0, operand="slots"),
+    "a requirement that compares nothing": with_step_of_requirement(2, opcode=2),
+    "an operator beyond": with_step_of_requirement(2, opcode=16),
+    "a requirement of no steps": with_requirement(steps_count=0),
+    "a requirement of steps beyond": with_requirement(steps="steps"),
+    "a requirement of too many steps": with_requirement(steps_count=257),
+    "a requirement of a text beyond": with_requirement(text="strings"),
+    "requirements beyond": lambda index: set_unit("bounded", requires=index.count("requirements"))(index),
+    "more requirements than there can be": set_unit("bounded", requires_count=33),
     "a rule from the slot beyond": rule_reads_slot_beyond,
     "a rule for the axis beyond": lambda index: index.set("assignments", 0, axis=3),
     "a rule's value beyond": lambda index: index.set("assignments", 0, value=3),

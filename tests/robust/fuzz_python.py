@@ -159,14 +159,14 @@ def fuzz_pack(folder: Path) -> Fuzz:
 WORDS = (
     "source", "grid", "only", "args", "matrix", "constants", "configs", "options", "target", "exclude", "type", "align",
     "range32", "specialize", "each", "num_warps", "BLOCK", "dtype", "name", "version", "targets", "kernels", "defaults",
-    "pass", "use", "tools", "triton",
+    "pass", "use", "tools", "triton", "hints", "requires",
 )  # fmt: skip
 VALUES = (
     '""', '"x"', "0", "-1", "9223372036854775807", "9223372036854775808", "1e400", "nan", "true", "[]", "{}", "[[]]",
     '[1, "a", true]', "1979-05-27", "07:32:00", '"*fp32"', '"{dtype}"', '"{"', '"*{dtype}"', '["fp16", "fp16"]',
     '"i32"', '{ type = "i32" }', '{ type = "*fp32", align = 3 }', '["n // 0", "1", "1"]', '["1"]', '"cdiv(n, 0)"',
     '"tensordesc<fp16[4]>"', '"(i32, (*fp16, constexpr))"', '"' + "(" * 200 + '"', "[" * 60 + "]" * 60,
-    '["' + "n+" * 300 + 'n", "1", "1"]', '"\\u001b[2J"', "'''\n'''", "0x_1", "+1", "1_0",
+    '["' + "n+" * 300 + 'n", "1", "1"]', '"\\u001b[2J"', "'''\n'''", "0x_1", "+1", "1_0", '[["x%16", "n==1"], []]', '["n <= BLOCK", "n"]', '["' + "n<" * 300 + 'n"]',
 )  # fmt: skip
 
 

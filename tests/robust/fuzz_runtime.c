@@ -87,7 +87,14 @@ static void hash(const unsigned char *data, size_t size, unsigned char digest[32
 
 /* ---- index ---- */
 
-static const uint32_t sizes[PRECAST_SECTIONS] = {1, 48, 16, 16, 16, 16, 48, 56, 156, 1, 8, 8, 28, 16, 8, 16, 24, 8};
+static const uint32_t sizes[PRECAST_SECTIONS] = {
+    1, sizeof(precast_kernel_record), sizeof(precast_argument_record), sizeof(precast_slot_record),
+    sizeof(precast_axis_record), sizeof(precast_value_record), sizeof(precast_file_record),
+    sizeof(precast_image_record), sizeof(precast_unit_record), 1, sizeof(precast_parameter_record),
+    sizeof(precast_hint_record), sizeof(precast_descriptor_record), sizeof(precast_step_record),
+    sizeof(precast_buffer_record), sizeof(precast_rule_record), sizeof(precast_condition_record),
+    sizeof(precast_assignment_record), sizeof(precast_requirement_record),
+};
 
 static void seal_index(unsigned char *data, size_t size) {
     memset(data + DIGEST_AT, 0, 32);

@@ -1,12 +1,14 @@
-"""The grid language: how many programs a launch has, computed from its arguments.
+"""The grid language: how many programs a launch has, and what it requires, computed from its arguments.
 
-In: the text of one grid dimension, as `cdiv(n_rows, BLOCK)`. Out: an `Expression`, which Python evaluates and
-which `compile_grid` binds to a unit as a `GridProgram` for the C runtime. One semantics for both.
+In: the text of one grid dimension, as `cdiv(n_rows, BLOCK)`, or of a requirement, as `n_cols <= BLOCK`. Out: an
+`Expression`, which Python evaluates and which `compile_grid` binds to a unit as a `GridProgram` for the C runtime.
+One semantics for both.
 
 Language: decimal integers, names (integer arguments, axes, constexprs), `+ - * // %`, parentheses,
-`min(a, b, …)`, `max(a, b, …)`, `cdiv(a, b)`. There is no unary minus.
+`min(a, b, …)`, `max(a, b, …)`, `cdiv(a, b)`. There is no unary minus. A requirement is two such expressions with one
+of `< <= == != >= >` between them.
 
-Semantics: every value is a signed 64-bit integer. Intermediate values may be negative; `//` rounds towards
+Semantics: every value is a signed 64-bit integer; a comparison is 1 where it holds, else 0. Intermediate values may be negative; `//` rounds towards
 minus infinity, `%` has the sign of the divisor, `cdiv` rounds towards plus infinity. It is an error when
 
 - a value, given or computed, is below -2**63 or above 2**63 - 1 (so is `-2**63 // -1`; `-2**63 % -1` is 0),
@@ -28,6 +30,12 @@ integer, 0 where the opcode takes none:
  7  MINIMUM   pop b, pop a, push the smaller
  8  MAXIMUM   pop b, pop a, push the larger
  9  CDIV      pop b, pop a, push ceil(a / b)
+10  LESS      pop b, pop a, push whether a < b
+11  AT_MOST   pop b, pop a, push whether a <= b
+12  EQUAL     pop b, pop a, push whether a == b
+13  UNEQUAL   pop b, pop a, push whether a != b
+14  AT_LEAST  pop b, pop a, push whether a >= b
+15  MORE      pop b, pop a, push whether a > b
 ==  ========  ==================================================================================
 """
 
@@ -59,6 +67,12 @@ class Opcode(enum.IntEnum):
     MINIMUM = 7
     MAXIMUM = 8
     CDIV = 9
+    LESS = 10
+    AT_MOST = 11
+    EQUAL = 12
+    UNEQUAL = 13
+    AT_LEAST = 14
+    MORE = 15
 
 
 @dataclass(frozen=True)
@@ -73,11 +87,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Expression:
-    """One parsed grid dimension; `where` is the place of its first character."""
+    """One parsed grid dimension or requirement, as `noun` says; `where` is the place of its first character."""
 
     text: str
     steps: tuple[Step, ...]
     where: Place | None = field(default=None, compare=False)
+    noun: str = "grid"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,14 +112,24 @@ def parse_grid(text: str, names: Collection[str], where: Place | None = None) ->
 
     `SpecError` with the place of the offending word when it is not in the language or a name is unknown.
     """
-    return _Parser(text, names, where).parse()
+    return _Parser(text, names, where, "grid").parse()
+
+
+def parse_value(text: str, names: Collection[str], where: Place | None = None) -> Expression:
+    """As `parse_grid`, of what an argument equals."""
+    return _Parser(text, names, where, "value").parse()
+
+
+def parse_requirement(text: str, names: Collection[str], where: Place | None = None) -> Expression:
+    """As `parse_grid`, of two expressions with a comparison between them: 1 where it holds, else 0."""
+    return _Parser(text, names, where, "requirement").parse_comparison()
 
 
 def evaluate(expression: Expression, values: Mapping[str, int]) -> int:
     """The number of programs along one dimension; `SpecError` on overflow, division by zero or a negative result."""
     result = fold(expression, values)
     if result is None:
-        raise BugError(f"grid `{expression.text}` was evaluated without a value of each name")
+        raise BugError(f"{expression.noun} `{expression.text}` was evaluated without a value of each name")
     return result
 
 
@@ -123,7 +148,7 @@ def fold(expression: Expression, values: Mapping[str, int]) -> int | None:
             right, left = stack.pop(), stack.pop()
             stack.append(_apply(expression, step, left, right))
     if stack[0] is not None and stack[0] < 0:
-        raise SpecError(f"grid `{expression.text}` is negative: {stack[0]}", _place(expression))
+        raise SpecError(f"{expression.noun} `{expression.text}` is negative: {stack[0]}", _place(expression))
     return stack[0]
 
 
@@ -148,7 +173,7 @@ def compile_grid(expression: Expression, arguments: Sequence[str], constants: Ma
 
 def _checked(expression: Expression, value: int, what: str) -> int:
     if not SMALLEST <= value <= LARGEST:
-        raise SpecError(f"grid `{expression.text}` overflows: {what} is outside 64 bits", _place(expression))
+        raise SpecError(f"{expression.noun} `{expression.text}` overflows: {what} is outside 64 bits", _place(expression))
     return value
 
 
@@ -161,7 +186,7 @@ def _place(expression: Expression, span: tuple[int, int] | None = None) -> Place
 
 def _apply(expression: Expression, step: Step, left: int | None, right: int | None) -> int | None:
     if step.opcode in _DIVISIONS and right == 0:
-        raise SpecError(f"grid `{expression.text}` divides by zero", _place(expression, step.span))
+        raise SpecError(f"{expression.noun} `{expression.text}` divides by zero", _place(expression, step.span))
     if left is None or right is None:
         return None
     return _checked(expression, _compute(step.opcode, left, right), "a value")
@@ -177,21 +202,38 @@ def _compute(opcode: Opcode, left: int, right: int) -> int:
         Opcode.MINIMUM: lambda: min(left, right),
         Opcode.MAXIMUM: lambda: max(left, right),
         Opcode.CDIV: lambda: -(-left // right),
+        Opcode.LESS: lambda: int(left < right),
+        Opcode.AT_MOST: lambda: int(left <= right),
+        Opcode.EQUAL: lambda: int(left == right),
+        Opcode.UNEQUAL: lambda: int(left != right),
+        Opcode.AT_LEAST: lambda: int(left >= right),
+        Opcode.MORE: lambda: int(left > right),
     }[opcode]()
 
 
-_TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+)|(?P<name>[A-Za-z_]\w*)|(?P<sign>//|[-+*%(),])|(?P<wrong>\S))")
+_TOKEN = re.compile(r"\s*(?:(?P<number>[0-9]+)|(?P<name>[A-Za-z_]\w*)|(?P<sign>//|[<>=!]=|[-+*%(),<>])|(?P<wrong>\S))")
 _SUMS = {"+": Opcode.ADD, "-": Opcode.SUBTRACT}
 _PRODUCTS = {"*": Opcode.MULTIPLY, "//": Opcode.DIVIDE, "%": Opcode.MODULO}
 _DIVISIONS = (Opcode.DIVIDE, Opcode.MODULO, Opcode.CDIV)
+COMPARISONS = {
+    "<": Opcode.LESS, "<=": Opcode.AT_MOST, "==": Opcode.EQUAL, "!=": Opcode.UNEQUAL, ">=": Opcode.AT_LEAST,
+    ">": Opcode.MORE,
+}  # fmt: skip
+_HINTS = {
+    "value": "a value has integers, axes and constexprs, `+ - * // %`, parentheses, `min`, `max` and `cdiv`",
+    "grid": "a grid has integers, names, `+ - * // %`, parentheses, `min`, `max` and `cdiv`",
+    "requirement": "it is two grid expressions with one of `< <= == != >= >` between them, as `n_cols <= BLOCK`",
+}
+_THINGS = {"grid": "grid expression", "requirement": "requirement", "value": "value"}
 _FUNCTIONS = {"min": Opcode.MINIMUM, "max": Opcode.MAXIMUM, "cdiv": Opcode.CDIV}
 
 
 class _Parser:
     """Recursive descent over the tokens of one expression; appends steps in postfix order."""
 
-    def __init__(self, text: str, names: Collection[str], where: Place | None) -> None:
+    def __init__(self, text: str, names: Collection[str], where: Place | None, noun: str) -> None:
         self._text = text
+        self._noun = noun
         self._names = names
         self._where = where
         self._tokens = [match for match in _TOKEN.finditer(text)]
@@ -202,9 +244,25 @@ class _Parser:
 
     def parse(self) -> Expression:
         self._sum()
+        return self._finish()
+
+    def parse_comparison(self) -> Expression:
+        self._sum()
+        if self._word not in COMPARISONS:
+            found = f"`{self._word}`" if self._word else "the end"
+            raise self._error(f"expected a comparison and found {found} in a {self._thing}")
+        opcode = COMPARISONS[self._take()]
+        self._emit_after(self._sum, opcode)
+        return self._finish()
+
+    def _finish(self) -> Expression:
         if self._word:
-            raise self._error(f"unexpected `{self._word}` in a grid expression")
-        return Expression(self._text, tuple(self._steps), self._where)
+            raise self._error(f"unexpected `{self._word}` in a {self._thing}")
+        return Expression(self._text, tuple(self._steps), self._where, self._noun)
+
+    @property
+    def _thing(self) -> str:
+        return _THINGS[self._noun]
 
     @property
     def _word(self) -> str:
@@ -225,7 +283,7 @@ class _Parser:
         return replace(self._where, column=self._where.column + self._offset, length=max(1, len(self._word)))
 
     def _error(self, message: str, hint: str | None = None) -> SpecError:
-        hint = hint or "a grid has integers, names, `+ - * // %`, parentheses, `min`, `max` and `cdiv`"
+        hint = hint or _HINTS[self._noun]
         return SpecError(message, self._place(), hint)
 
     def _take(self) -> str:
@@ -236,13 +294,13 @@ class _Parser:
     def _expect(self, sign: str) -> None:
         if self._word != sign:
             found = f"`{self._word}`" if self._word else "the end"
-            raise self._error(f"expected `{sign}` and found {found} in a grid expression")
+            raise self._error(f"expected `{sign}` and found {found} in a {self._thing}")
         self._index += 1
 
     def _emit(self, step: Step) -> None:
         self._depth += 1 if step.opcode in (Opcode.CONSTANT, Opcode.ARGUMENT) else -1
         if len(self._steps) == MAXIMUM_STEPS or self._depth > MAXIMUM_STACK:
-            raise self._error("the grid expression is too long", f"it may have {MAXIMUM_STEPS} names and operators")
+            raise self._error(f"the {self._thing} is too long", f"it may have {MAXIMUM_STEPS} names and operators")
         self._steps.append(step)
 
     def _emit_after(self, operand: Callable[[], None], opcode: Opcode) -> None:
@@ -274,12 +332,12 @@ class _Parser:
             self._expect(")")
         else:
             found = f"`{self._word}`" if self._word else "the end"
-            raise self._error(f"expected a value and found {found} in a grid expression")
+            raise self._error(f"expected a value and found {found} in a {self._thing}")
 
     def _nested(self, rule: Callable[[], None]) -> None:
         self._nesting += 1
         if self._nesting > MAXIMUM_NESTING:
-            raise self._error("the grid expression is nested too deeply", f"at most {MAXIMUM_NESTING} parentheses deep")
+            raise self._error(f"the {self._thing} is nested too deeply", f"at most {MAXIMUM_NESTING} parentheses deep")
         rule()
         self._nesting -= 1
 
@@ -295,7 +353,7 @@ class _Parser:
         if follower == "(":
             self._call(name)
         elif name not in self._names:
-            raise self._error(f"unknown name `{name}` in a grid expression", nearest_hint(name, self._names, "names"))
+            raise self._error(f"unknown name `{name}` in a {self._thing}", nearest_hint(name, self._names, "names"))
         else:
             self._emit(Step(Opcode.ARGUMENT, name=name))
             self._take()
@@ -303,7 +361,7 @@ class _Parser:
     def _call(self, name: str) -> None:
         if name not in _FUNCTIONS:
             raise self._error(
-                f"unknown function `{name}` in a grid expression", nearest_hint(name, _FUNCTIONS, "functions")
+                f"unknown function `{name}` in a {self._thing}", nearest_hint(name, _FUNCTIONS, "functions")
             )
         self._index += 2
         self._nested(self._sum)

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from precast.errors import SpecError, nearest_hint
-from precast.grid import Expression, parse_grid
+from precast.grid import Expression, parse_grid, parse_requirement
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import Constant, KernelSpec
 from precast.spec.options import ALL_OPTIONS
@@ -17,6 +17,9 @@ from precast.spec.signature import Parameter, Signature
 from precast.spec.table import KernelTable
 from precast.spec.toml import Node
 from precast.target import Target
+
+
+MAXIMUM_REQUIREMENTS = 32
 
 
 def check_names(table: KernelTable, spec: KernelSpec) -> None:
@@ -94,22 +97,46 @@ def read_grid(table: KernelTable, spec: KernelSpec) -> tuple[Expression, ...]:
 
     None without a grid: then each call gives one.
     """
-    found = []
+    found: list[Expression] = []
     node = table.fields.get("grid")
     if node is None:
         return ()
     with table.problems.collect():
         if not 1 <= len(node.items()) <= 3:
             raise node.error(f"a grid has one to three dimensions, not {len(node.items())}")
-        integers = set(grid_names(spec))
-        known = {*integers, *spec.parameters, *table.sub_table("matrix")} - {"exclude"}
-        for item in node.items():
-            with table.problems.collect():
-                found.append(_read_dimension(item, known))
-                for name in found[-1].names:
-                    if name not in integers and name in read_names(spec):
-                        raise item.error(f"`{name}` is no integer: a grid is computed from integers")
+        found += _read_expressions(table, spec, node, _read_dimension)
     return (*found, *(parse_grid("1", ()) for _ in range(3 - len(found))))
+
+
+def read_requirements(table: KernelTable, spec: KernelSpec) -> tuple[Expression, ...]:
+    """The comparisons of `requires`, over what a grid may be computed from."""
+    node = table.fields.get("requires")
+    if node is None:
+        return ()
+    with table.problems.collect():
+        if len(node.items()) > MAXIMUM_REQUIREMENTS:
+            raise node.error(f"{len(node.items())} requirements; a kernel has at most {MAXIMUM_REQUIREMENTS}")
+        return tuple(_read_expressions(table, spec, node, _read_requirement))
+    return ()
+
+
+def _read_expressions(
+    table: KernelTable, spec: KernelSpec, node: Node, read: Callable[[Node, Collection[str]], Expression]
+) -> Iterator[Expression]:
+    """The expressions of an array, of which each name is an integer's."""
+    integers = set(grid_names(spec))
+    known = {*integers, *spec.parameters, *table.sub_table("matrix")} - {"exclude"}
+    for item in node.items():
+        with table.problems.collect():
+            expression = read(item, known)
+            for name in expression.names:
+                if name not in integers and name in read_names(spec):
+                    raise item.error(f"`{name}` is no integer: a {expression.noun} is computed from integers")
+            yield expression
+
+
+def _read_requirement(item: Node, known: Collection[str]) -> Expression:
+    return parse_requirement(item.text(), known, item.inside)
 
 
 def _read_dimension(item: Node, known: Collection[str]) -> Expression:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from precast.errors import Place, SpecError
-from precast.grid import fold
+from precast.grid import Expression, fold
 from precast.spec.counting import axes_on
 from precast.spec.decorators import digest_configs
 from precast.spec.hints import hint_sets
@@ -50,7 +50,8 @@ def expand_kernel(spec: KernelSpec, targets: Iterable[Target], problems: Problem
             units.extend(_expand_on(spec, target, found))
     problems.add({str(error): error for error in reversed(found.errors)}.values())  # with the first unit's hint
     if not units and not found.errors and any(target.matches(glob) for target in targets for glob in spec.only):
-        problems.add([SpecError(f"`exclude` leaves no variant of kernel `{spec.name}`", spec.where)])
+        message = "`exclude` and `requires` leave" if spec.requires else "`exclude` leaves"
+        problems.add([SpecError(f"{message} no variant of kernel `{spec.name}`", spec.where)])
     return tuple(units)
 
 
@@ -59,9 +60,11 @@ def _expand_on(spec: KernelSpec, target: Target, problems: Problems) -> Iterator
     for values, config in combinations(tuple(axes_on(spec, target).values()), spec.configs_on(target)):
         if not is_excluded(spec, values):
             expansion = _Expansion(kernel, dict(values), config if kernel.configs else ())
-            problems.add(expansion.grid_errors(values))
             with problems.collect():
-                yield from expansion.units(values)
+                requires = expansion.requirements(values)
+                if requires is not None:
+                    problems.add(expansion.grid_errors(values))
+                    yield from expansion.units(values, requires)
 
 
 def combinations(axes: tuple[Axis, ...], configs: tuple[Values, ...]) -> Iterator[tuple[Values, Values]]:
@@ -127,9 +130,16 @@ class _TargetKernel:
 
     @cached_property
     def grid_constexprs(self) -> tuple[str, ...]:
-        """The constexprs that the grid is computed from."""
-        names = {name for expression in self.spec.grid for name in expression.names}
+        """The constexprs that the grid and the requirements are computed from."""
+        names = {name for expression in (*self.spec.grid, *self.spec.requires) for name in expression.names}
         return tuple(name for name in self.spec.constexprs if name in names)
+
+    @cached_property
+    def computed_from(self) -> tuple[tuple[Expression, str], ...]:
+        """Expressions with the arguments that they read and whose types axes give."""
+        loose = {argument.name for argument in self.spec.arguments if "{" in argument.type}
+        expressions = (*self.spec.grid, *self.spec.requires)
+        return tuple((each, name) for each in expressions for name in each.names if name in loose)
 
     def hints(self, *present: str) -> tuple[HintSet, ...]:
         return hint_sets(self.spec, present)
@@ -180,9 +190,13 @@ class _Expansion:
     def spec(self) -> KernelSpec:
         return self.kernel.spec
 
-    def units(self, values: Values) -> Iterator[Unit]:
+    def units(self, values: Values, requires: tuple[str, ...]) -> Iterator[Unit]:
         kernel = self.kernel
         types = {argument.name: self._type(argument) for argument in self.spec.arguments}
+        for expression, name in kernel.computed_from:
+            if not types[name].is_integer:
+                message = f"`{name}` is no integer in `{Variant(self.spec.name, values)}`"
+                raise SpecError(f"{message}: a {expression.noun} is computed from integers", expression.where)
         present = [name for name, kind in types.items() if kind.kind != "none"]
         texts = {name: str(kind) for name, kind in types.items()}
         plain = {
@@ -201,7 +215,7 @@ class _Expansion:
             }
             arguments = tuple({**plain, **hinted}.values())
             variant = Variant(self.spec.name, values, each.hints)
-            yield Unit(variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading)
+            yield Unit(variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading, requires)
 
     def _reading(self) -> SourceReading:
         if self.config:
@@ -219,15 +233,31 @@ class _Expansion:
 
     def grid_errors(self, values: Values) -> Iterator[SpecError]:
         """A grid that goes wrong whatever the arguments are is told here, and not by each launch."""
-        given = {name: self._constant(name) for name in self.kernel.grid_constexprs} | dict(self.values)
-        constants = {name: value for name, value in given.items() if isinstance(value, int)}
         for expression in self.spec.grid:
             try:
-                fold(expression, constants)
+                self._fold(expression, values)
             except SpecError as error:
-                depends = any(name in constants for name in expression.names)
-                hint = f"so it is in `{Variant(self.spec.name, values)}`" if depends else None
-                yield SpecError(error.message, error.where, hint)
+                yield error
+
+    def requirements(self, values: Values) -> tuple[str, ...] | None:
+        """The requirements that depend on a launch's arguments; None where one holds for no arguments at all."""
+        results = {expression.text: self._fold(expression, values) for expression in self.spec.requires}
+        return None if 0 in results.values() else tuple(text for text, holds in results.items() if holds is None)
+
+    def _fold(self, expression: Expression, values: Values) -> int | None:
+        constants = self._integers
+        try:
+            return fold(expression, constants)
+        except SpecError as error:
+            depends = any(name in constants for name in expression.names)
+            hint = f"so it is in `{Variant(self.spec.name, values)}`" if depends else None
+            raise SpecError(error.message, error.where, hint) from None
+
+    @cached_property
+    def _integers(self) -> Mapping[str, int]:
+        """The axes and constexprs that expressions may be computed from."""
+        given = {name: self._constant(name) for name in self.kernel.grid_constexprs} | dict(self.values)
+        return {name: value for name, value in given.items() if isinstance(value, int)}
 
     def _fill(self, text: str, where: Place | None) -> str:
         if "{" not in text:

@@ -110,6 +110,7 @@ class KernelSpec:
     parameters: tuple[str, ...]  # every parameter of the function, in the source's order
     defaults: tuple[tuple[str, Constant], ...] = ()  # constexprs with a literal default
     constants: tuple[tuple[str, Constant], ...] = ()  # [kernel.NAME.constants]: fixed or `{axis}` text
+    requires: tuple[Expression, ...] = ()  # what every launch must meet
     hints: tuple[HintSet, ...] = ()  # as written; none: what the arguments' `specialize` makes
     axes: tuple[Axis, ...] = ()
     exclude: tuple[Values, ...] = ()
@@ -217,6 +218,7 @@ class Unit:
     options: Options
     grid: tuple[str, ...]  # three expressions; none where a call must give one, or where it decides nothing
     reading: SourceReading = SourceReading()
+    requires: tuple[str, ...] = ()  # requirements that depend on a launch's arguments
 
     def __str__(self) -> str:
         return self._text
@@ -237,7 +239,7 @@ class Unit:
     @property
     def compiled(self) -> Unit:
         """The unit without what is for launchers alone: equal for units that are compiled alike."""
-        if not self.grid:
+        if not self.grid and not self.requires:
             return self
         return Unit(self.variant, self.target, self.source, self.arguments, self.options, (), self.reading)
 

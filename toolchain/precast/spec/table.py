@@ -8,7 +8,7 @@ from precast.spec.problems import Problems
 from precast.spec.references import References
 from precast.spec.toml import Node
 
-KEYS = ("source", "grid", "args", "matrix", "constants", "configs", "options", "target", "only", "hints")
+KEYS = ("source", "grid", "args", "matrix", "constants", "configs", "options", "target", "only", "hints", "requires")
 
 
 @dataclass(frozen=True)

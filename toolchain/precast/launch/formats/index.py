@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from precast.artifact import Parameter, TensorDescriptor
 from precast.errors import BugError, PlanError
-from precast.grid import compile_grid, parse_grid
+from precast.grid import Expression, compile_grid, parse_grid, parse_requirement
 from precast.launch.formats.index_reader import fact_flags, fact_numbers
 from precast.launch.formats.interface import (
     ABSENT,
@@ -157,7 +157,7 @@ def _unit_row(
     leaves = [leaf for argument in arguments for leaf in leaves_of(argument)]
     slot_types = [(_type_code(type_text),) for _, type_text in leaves]
     buffers = [(tables.text(buffer.pass_name), buffer.bytes_per_program) for buffer in facts.buffers]
-    grid = [tables.shared_span("steps", _grid_steps(unit, text)) for text in unit.grid] or [(0, 0)] * 3
+    grid = [tables.shared_span("steps", _steps(unit, text, parse_grid)) for text in unit.grid] or [(0, 0)] * 3
     kind, arch = _architecture(tables, unit.target)
     return (
         tables.text(str(unit)), tables.text(facts.symbol), number, image,
@@ -170,6 +170,7 @@ def _unit_row(
         *tables.span("buffers", buffers),
         *(start for start, _ in grid), *(count for _, count in grid),
         *fact_numbers(facts), tables.text(_description(each)), order,
+        *tables.shared_span("requirements", [_requirement_row(tables, unit, text) for text in unit.requires]),
     )  # fmt: skip
 
 
@@ -183,6 +184,7 @@ def _description(each: IndexedUnit) -> str:
         "options": {**dict(each.facts.options), **dict(each.unit.options)},
         "axes": {name: word_of(value) if isinstance(value, Spelled) else value for name, value in values},
         "grid": each.unit.grid,
+        "requires": each.unit.requires,
         "source": each.facts.source_digest,
     }
     return json.dumps(about, sort_keys=True, separators=(",", ":"))
@@ -221,7 +223,11 @@ def _type_code(type_text: str) -> int:
     return 0 if type_text == ABSENT else TYPE_CODES[type_text]
 
 
-def _grid_steps(unit: Unit, text: str) -> list[tuple[int, int, int]]:
+def _requirement_row(tables: Tables, unit: Unit, text: str) -> Row:
+    return (*tables.shared_span("steps", _steps(unit, text, parse_requirement)), tables.text(text), 0)
+
+
+def _steps(unit: Unit, text: str, parse: Callable[..., Expression]) -> list[tuple[int, int, int]]:
     names = [name for argument in run_time_arguments(unit) for name, _ in leaves_of(argument)]
     constants = {name: int(value) for name, value in unit.variant.values if isinstance(value, int)}
     constants |= {
@@ -229,7 +235,7 @@ def _grid_steps(unit: Unit, text: str) -> list[tuple[int, int, int]]:
         for argument in unit.arguments
         if argument.type == "constexpr" and isinstance(argument.value, int)
     }
-    program = compile_grid(parse_grid(text, [*names, *constants]), names, constants)
+    program = compile_grid(parse(text, [*names, *constants]), names, constants)
     return [(operand, opcode, 0) for opcode, operand in program.steps]
 
 

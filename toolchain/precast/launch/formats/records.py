@@ -24,7 +24,7 @@ RECORDS = {
     "axis_values": struct.Struct("<qII"),  # payload, text, reserved
     "files": struct.Struct("<IIQ32s"),  # path, reserved, size, digest
     "images": struct.Struct("<IIQQ32s"),  # file, reserved, offset, size, digest
-    "units": struct.Struct("<4I2BHI16sI8I6I10I2i3I"),
+    "units": struct.Struct("<4I2BHI16sI8I6I10I2i5I"),
     "slot_types": struct.Struct("<B"),
     "parameters": struct.Struct("<BBHI"),  # kind, type, slot, descriptor or buffer
     "hints": struct.Struct("<HHI"),  # slot, kind, divisor
@@ -34,6 +34,7 @@ RECORDS = {
     "rules": struct.Struct("<4I"),  # first condition, conditions, first assignment, assignments
     "conditions": struct.Struct("<3IIq"),  # first step, steps, relation, reserved, bound
     "assignments": struct.Struct("<II"),  # axis, value (1-based, within the axis)
+    "requirements": struct.Struct("<4I"),  # first step, steps, text, reserved
 }
 SECTION_ALIGNMENT = 8
 

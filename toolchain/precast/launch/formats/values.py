@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from precast.artifact import Facts
 from precast.spec.model import Constant, Unit, format_constant
 
-SCHEMA = 1  # layout of index.bin and of packs
+SCHEMA = 2  # layout of index.bin and of packs
 LAUNCH_ABI = 1  # calls between generated code, runtime and CPU units
 
 # Element types by the numbers that `precast.h` gives them; also the values of a dtype axis.

@@ -36,9 +36,9 @@ def render_fragment(
     }
     constants, axes = _constants(call)
     lines = [f"[kernel.{name}]", f'source = "{_source(call.function.fn)}"']
-    grid = _grid(call, types, own)
-    if grid:
-        lines.append(f"grid = [{', '.join(map(json.dumps, grid))}]")
+    for key, texts in (("grid", _grid(call, types, own)), ("requires", _requires(call, types, own))):
+        if texts:
+            lines.append(f"{key} = [{', '.join(map(json.dumps, texts))}]")
     if backends:
         lines.append(f"only = [{', '.join(json.dumps(f'{each}:*') for each in backends)}]")
     hints = find_hints(call, types)
@@ -80,10 +80,21 @@ def _backends(call: Call, units: Sequence[Unit]) -> list[str]:
 
 def _grid(call: Call, types: dict[str, str], own: Sequence[Unit]) -> Sequence[str]:
     """The kernel's grid in the release where all its names are here, else none: each call gives its own."""
+    known = next((unit.grid for unit in own), ())
+    return known if all(_is_known(text, call, types) for text in known) else ()
+
+
+def _requires(call: Call, types: dict[str, str], own: Sequence[Unit]) -> Sequence[str]:
+    """What the kernel requires in the release of each launch, as far as all names are here."""
+    known = dict.fromkeys(text for unit in own for text in unit.requires)
+    return [text for text in known if _is_known(text, call, types)]
+
+
+def _is_known(text: str, call: Call, types: dict[str, str]) -> bool:
+    """Whether each name in an expression is an integer's."""
     integers = {name for name, kind in types.items() if kind[0] in "iu"} | {"min", "max", "cdiv"}
     integers |= {name for name, value in call.constants.items() if isinstance(value, int)}
-    known = next((unit.grid for unit in own), ())
-    return known if all(name in integers for text in known for name in _GRID_NAME.findall(text)) else ()
+    return all(name in integers for name in _GRID_NAME.findall(text))
 
 
 def _constants(call: Call) -> tuple[dict[str, str], dict[str, str]]:

@@ -17,7 +17,9 @@ from precast.launch.package.calls import Call, Launched, place_of
 from precast.launch.package.fragment import Unstated, render_fragment
 from precast.launch.package.variants import CPU_IGNORES, Plan, Variants, read_variants, typed
 
-_NO_FIT = (5, 6, 7)  # statuses of a launch: no unit for the device, none for the call, an argument that does not fit
+# Statuses of a launch: no unit for the device, none for the call, an argument that does not fit; and one that no unit of
+# the spec would take.
+_NO_FIT, _UNMET = (5, 6, 7), 13
 
 
 class Unservable(str):
@@ -136,6 +138,8 @@ class Server:
         except ValueError as error:  # tensors of several devices, or without memory
             return Unservable(error)
         except (self._refusal, TypeError, OverflowError) as error:
+            if getattr(error, "status", 0) == _UNMET:
+                return Unservable(error)
             if getattr(error, "status", _NO_FIT[0]) not in _NO_FIT:
                 raise
             return str(error)

@@ -30,6 +30,7 @@ class Unit:
     options: dict[str, Any]  # every one that its target has
     axes: dict[str, Any]
     grid: tuple[str, ...]
+    requires: tuple[str, ...] = ()
 
     @property
     def backend(self) -> str:
@@ -134,7 +135,8 @@ def read_variants(release: Any) -> dict[str, list[Variants]]:
             kernels[name] = Variants(release, release.kernel(name))
             found.setdefault(about["source"], []).append(kernels[name])
         constants = {each: _constant_of(value) for each, value in about["constants"].items()}
-        unit = Unit(entry["unit"], entry["target"], constants, about["options"], about["axes"], tuple(about["grid"]))
+        unit = Unit(entry["unit"], entry["target"], constants, about["options"], about["axes"], tuple(about["grid"]),
+                    tuple(about["requires"]))  # fmt: skip
         kernels[name].units.append(unit)
     return found
 

@@ -131,12 +131,19 @@ static int all_follow(const precast_hint_record *tests, precast_span hints, prec
     return 1;
 }
 
+/* What a unit requires, others of its cell mostly require too; where they do not, neither is always taken. */
+static int requires_no_more(const precast_unit_record *unit, const precast_unit_record *other) {
+    return !unit->requires.count ||
+           (unit->requires.first == other->requires.first && unit->requires.count == other->requires.count);
+}
+
 int precast_is_superseded(const precast_index *index, const precast_device *device, uint32_t unit) {
     uint32_t place;
     const precast_cell *cell = precast_find_cell(index, device, unit, &place);
     const precast_candidate *first = cell ? &device->candidates[cell->order.first] : NULL;
     for (uint32_t i = 0; cell && i < place; i++)
-        if (all_follow(device->tests, first[i].tests, first[place].tests))
+        if (requires_no_more(&index->units[first[i].unit], &index->units[unit]) &&
+            all_follow(device->tests, first[i].tests, first[place].tests))
             return 1;
     return 0;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "grid.h"
 #include "number.h"
 #include "select.h"
 
@@ -212,11 +213,32 @@ static precast_status explain_hints(const precast_index *index, const precast_ca
     return PRECAST_NO_UNIT;
 }
 
+/* The requirement as it is written, and its two sides. */
+static precast_status explain_requirement(const precast_index *index, const precast_call *call,
+                                          const precast_unit_record *unit,
+                                          const precast_requirement_record *requirement) {
+    const precast_slot_record *types = &index->slots[index->kernels[call->kernel].slots.first];
+    const precast_step_record *steps = index->steps + requirement->steps.first;
+    uint32_t last = requirement->steps.count - 1;
+    int64_t sides[PRECAST_MAXIMUM_STACK];
+    const char *wrong = precast_evaluate(steps, last, call->slots, types, sides);
+    precast_fail(PRECAST_UNMET, "no variant of `%s` takes these arguments; nearest: %s, which requires %s (it ",
+                 kernel_name(index, call), precast_text(index, unit->text), precast_text(index, requirement->text));
+    if (wrong)
+        precast_add_to_error("%s)", wrong);
+    else
+        precast_add_to_error("is %lld %s %lld)", (long long)sides[0], precast_comparison(steps[last].opcode),
+                             (long long)sides[1]);
+    return PRECAST_UNMET;
+}
+
 precast_status precast_explain_fault(const precast_index *index, const precast_call *call, uint32_t number,
                                      precast_fault fault) {
     const precast_unit_record *unit = &index->units[number];
     if (fault.stage == PRECAST_AT_TYPES)
         return explain_type(index, call, unit, fault.slot);
+    if (fault.stage == PRECAST_AT_REQUIREMENTS)
+        return explain_requirement(index, call, unit, fault.requirement);
     return fault.stage == PRECAST_AT_PROMISES ? explain_promise(index, call, fault.promise)
                                               : explain_hints(index, call, unit);
 }

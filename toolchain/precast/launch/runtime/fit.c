@@ -1,4 +1,5 @@
 /* Whether a unit takes a call's arguments: their types, the spec's promises, the unit's hints. */
+#include "grid.h"
 #include "number.h"
 #include "select.h"
 
@@ -110,7 +111,7 @@ static int is_beyond_range32(const precast_device *device, const precast_call *c
 
 precast_fault precast_find_fault(const precast_index *index, const precast_device *device, const precast_call *call,
                                  const precast_unit_record *unit, uint32_t *distance) {
-    precast_fault fault = {PRECAST_AT_TYPES, 0, NULL};
+    precast_fault fault = {PRECAST_AT_TYPES, 0, NULL, NULL, 0};
     *distance = 0;
     for (uint32_t count = index->kernels[unit->kernel].slots.count; fault.slot < count; fault.slot++)
         if (!slot_fits(index, call, unit, fault.slot, distance))
@@ -126,4 +127,27 @@ precast_fault precast_find_fault(const precast_index *index, const precast_devic
     }
     fault.stage = PRECAST_AT_NOTHING;
     return fault;
+}
+
+/* How far the sides of a comparison are apart: further than any where they cannot be computed. */
+static uint64_t find_gap(const precast_index *index, const precast_requirement_record *requirement,
+                         const precast_slot_record *types, const precast_call *call) {
+    int64_t stack[PRECAST_MAXIMUM_STACK];
+    if (precast_evaluate(index->steps + requirement->steps.first, requirement->steps.count - 1, call->slots, types, stack))
+        return UINT64_MAX;
+    return stack[0] < stack[1] ? (uint64_t)stack[1] - (uint64_t)stack[0] : (uint64_t)stack[0] - (uint64_t)stack[1];
+}
+
+void precast_find_unmet(const precast_index *index, const precast_unit_record *unit, const precast_call *call,
+                        precast_fault *fault) {
+    const precast_slot_record *types = &index->slots[index->kernels[unit->kernel].slots.first];
+    for (uint32_t i = 0; i < unit->requires.count; i++) {
+        const precast_requirement_record *requirement = &index->requirements[unit->requires.first + i];
+        if (precast_is_met(index, requirement, types, call->slots))
+            continue;
+        fault->stage = PRECAST_AT_REQUIREMENTS;
+        fault->requirement = requirement;
+        fault->distance = find_gap(index, requirement, types, call);
+        return;
+    }
 }

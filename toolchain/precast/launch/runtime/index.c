@@ -12,7 +12,7 @@ static const uint32_t record_sizes[PRECAST_SECTIONS] = {
     sizeof(precast_image_record), sizeof(precast_unit_record), 1, sizeof(precast_parameter_record),
     sizeof(precast_hint_record), sizeof(precast_descriptor_record), sizeof(precast_step_record),
     sizeof(precast_buffer_record), sizeof(precast_rule_record), sizeof(precast_condition_record),
-    sizeof(precast_assignment_record),
+    sizeof(precast_assignment_record), sizeof(precast_requirement_record),
 };
 
 static const void *section_of(const precast_index *index, int section) {
@@ -49,6 +49,7 @@ static void point_at_sections(precast_index *index) {
     index->rules = section_of(index, PRECAST_RULES);
     index->conditions = section_of(index, PRECAST_CONDITIONS);
     index->assignments = section_of(index, PRECAST_ASSIGNMENTS);
+    index->requirements = section_of(index, PRECAST_REQUIREMENTS);
     index->kernel_count = precast_count_of(index, PRECAST_KERNELS);
     index->unit_count = precast_count_of(index, PRECAST_UNITS);
     index->image_count = precast_count_of(index, PRECAST_IMAGES);

@@ -35,7 +35,7 @@ enum {
     PRECAST_STRINGS, PRECAST_KERNELS, PRECAST_ARGUMENTS, PRECAST_SLOTS, PRECAST_AXES, PRECAST_AXIS_VALUES,
     PRECAST_FILES, PRECAST_IMAGES, PRECAST_UNITS, PRECAST_SLOT_TYPES, PRECAST_PARAMETERS, PRECAST_HINTS,
     PRECAST_DESCRIPTORS, PRECAST_STEPS, PRECAST_BUFFERS, PRECAST_RULES, PRECAST_CONDITIONS, PRECAST_ASSIGNMENTS,
-    PRECAST_SECTIONS
+    PRECAST_REQUIREMENTS, PRECAST_SECTIONS
 };
 
 typedef struct precast_header {
@@ -85,6 +85,7 @@ typedef struct precast_unit_record {
     int32_t registers, spill_bytes;
     uint32_t code_bytes, description; /* text for the Python package */
     uint32_t order; /* among its kernel's units, as the spec has them */
+    precast_span requires;
 } precast_unit_record;
 
 /* `extra`: the number of a descriptor or of a pass's buffer; of an argument, whether the kernel surely writes there. */
@@ -107,6 +108,7 @@ typedef struct precast_condition_record {
 } precast_condition_record;
 
 typedef struct precast_assignment_record { uint32_t axis, value; } precast_assignment_record;
+typedef struct precast_requirement_record { precast_span steps; uint32_t text, reserved; } precast_requirement_record;
 
 _Static_assert(sizeof(precast_header) == 256, "header");
 _Static_assert(sizeof(precast_kernel_record) == 48, "kernel");
@@ -114,7 +116,7 @@ _Static_assert(sizeof(precast_slot_record) == 16, "slot");
 _Static_assert(sizeof(precast_axis_record) == 16, "axis");
 _Static_assert(sizeof(precast_file_record) == 48, "file");
 _Static_assert(sizeof(precast_image_record) == 56, "image");
-_Static_assert(sizeof(precast_unit_record) == 160, "unit");
+_Static_assert(sizeof(precast_unit_record) == 168, "unit");
 _Static_assert(sizeof(precast_descriptor_record) == 28, "descriptor");
 _Static_assert(sizeof(precast_condition_record) == 24, "condition");
 
@@ -140,6 +142,7 @@ typedef struct precast_index {
     const precast_rule_record *rules;
     const precast_condition_record *conditions;
     const precast_assignment_record *assignments;
+    const precast_requirement_record *requirements;
     uint32_t kernel_count, unit_count, image_count, file_count;
 } precast_index;
 

@@ -6,6 +6,7 @@
 #include "number.h"
 
 enum { MOST_BUFFERS = 16, MOST_HINTS = 2 * PRECAST_MAXIMUM_SLOTS, MOST_PARAMETERS = PRECAST_MAXIMUM_SLOTS + 64 };
+enum { MOST_REQUIREMENTS = 32 };
 enum { /* kinds, as bits */
     HINTS = 1 << PRECAST_DIVISIBLE | 1 << PRECAST_ONE | 1 << PRECAST_ABSENT | 1 << PRECAST_PRESENT,
     PROMISES = 1 << PRECAST_DIVISIBLE | 1 << PRECAST_RANGE32
@@ -130,6 +131,22 @@ static int grids_fit(const precast_index *index, const precast_unit_record *unit
     return 1;
 }
 
+/* Each is a program that ends in a comparison. */
+static int requirements_fit(const precast_index *index, const precast_unit_record *unit) {
+    if (!precast_span_fits(index, PRECAST_REQUIREMENTS, unit->requires) || unit->requires.count > MOST_REQUIREMENTS)
+        return 0;
+    for (uint32_t i = 0; i < unit->requires.count; i++) {
+        const precast_requirement_record *requirement = &index->requirements[unit->requires.first + i];
+        precast_span steps = requirement->steps;
+        if (!precast_text_fits(index, requirement->text) || !precast_span_fits(index, PRECAST_STEPS, steps) ||
+            steps.count > PRECAST_MOST_STEPS ||
+            !precast_grid_fits(index->steps + steps.first, steps.count, index->kernels[unit->kernel].slots.count) ||
+            !precast_comparison(index->steps[steps.first + steps.count - 1].opcode))
+            return 0;
+    }
+    return 1;
+}
+
 static int is_size(uint32_t value) {
     return value >= 1 && value <= MOST_THREADS;
 }
@@ -172,5 +189,5 @@ int precast_unit_fits(const precast_index *index, uint32_t kernel, const precast
            hints_fit(index, unit->hints, index->kernels[kernel].slots.count, HINTS) &&
            hints_fit(index, unit->promises, index->kernels[kernel].slots.count, PROMISES) &&
            buffers_fit(index, unit->buffers, ends) && values_fit(index, unit) && parameters_fit(index, unit, ends) &&
-           grids_fit(index, unit);
+           grids_fit(index, unit) && requirements_fit(index, unit);
 }

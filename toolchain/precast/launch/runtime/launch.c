@@ -206,6 +206,10 @@ static inline CLOSE uint32_t find_other_axes(const precast_shortcut *shortcut, c
     return (differ & ~left_out) | (left_out & ~may);
 }
 
+static APART int meets_all(const precast_release *release, uint32_t unit, const uint64_t *slots) {
+    return precast_meets_all(&release->index, &release->index.units[unit], slots);
+}
+
 /* The unit of the kernel's last launch, where the same choice would be made again. */
 static inline CLOSE const precast_ready *find_usual(const precast_release *release, const precast_call *call) {
     const precast_ready *ready = atomic_load_explicit(&release->usual[call->kernel], memory_order_acquire);
@@ -226,6 +230,8 @@ static inline CLOSE const precast_ready *find_usual(const precast_release *relea
             return NULL;
     if (differs | (shortcut->needs[shortcut->last_need] & ~answers) || !precast_keeps(ready, slots) ||
         shortcut->direct.identify(NULL, &identity) || identity != shortcut->identity)
+        return NULL;
+    if (__builtin_expect(shortcut->requires, 0) && !meets_all(release, shortcut->unit, slots))
         return NULL;
     return ready;
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #endif
 
-#define PRECAST_SCHEMA 1
+#define PRECAST_SCHEMA 2
 #define PRECAST_LAUNCH_ABI 1
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -35,7 +35,8 @@ typedef enum precast_status {
     PRECAST_OUT_OF_MEMORY = 9,
     PRECAST_DRIVER_FAILED = 10, /* the driver's own error, named in the sentence */
     PRECAST_KERNEL_FAILED = 11, /* a device assertion failed (CPU) */
-    PRECAST_SYSTEM_FAILED = 12  /* the operating system refused a thread, a mapping or a file */
+    PRECAST_SYSTEM_FAILED = 12, /* the operating system refused a thread, a mapping or a file */
+    PRECAST_UNMET = 13          /* the arguments do not meet what the spec requires */
 } precast_status;
 
 /* Element types: values of dtype axes. */

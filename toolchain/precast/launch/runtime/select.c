@@ -1,7 +1,8 @@
-/* The unit for a call, one order for all callers: of the units whose axes, types, promises and hints hold, the one that
- * the tuning table names; else the one with the most hints; else the spec's first. */
+/* The unit for a call, one order for all callers: of the units whose axes, types, promises, hints and requirements hold,
+ * the one that the tuning table names; else the one with the most hints; else the spec's first. */
 #include <string.h>
 
+#include "grid.h"
 #include "select.h"
 
 /* The best unit so far. `open`: another fits as well that takes elements of another type, and nothing says which. */
@@ -53,6 +54,8 @@ static void look_through(const precast_index *index, const precast_device *devic
             precast_find_fault(index, device, call, &index->units[candidate->unit], &distance).stage !=
                 PRECAST_AT_NOTHING)
             continue;
+        if (!precast_meets_all(index, &index->units[candidate->unit], call->slots))
+            continue;
         if (found->best)
             found->open |= read_differently(index, call, candidate->unit, found->best->unit);
         if (!found->best || is_better(index, candidate, distance, found))
@@ -79,28 +82,50 @@ static choice choose(const precast_index *index, const precast_device *device, c
     return found;
 }
 
-/* The unit that goes furthest along with the call; of those that fail at their hints the one that asks the least. */
+/* What keeps a unit from the call, where all of it is looked at. */
+static precast_fault look_closely(const precast_index *index, const precast_device *device, const precast_call *call,
+                                  const precast_candidate *candidate, int *hold) {
+    const precast_unit_record *unit = &index->units[candidate->unit];
+    uint32_t distance;
+    precast_fault fault = precast_find_fault(index, device, call, unit, &distance);
+    *hold = precast_hints_hold(&device->tests[candidate->tests.first], candidate->tests.count, call);
+    if (fault.stage != PRECAST_AT_NOTHING)
+        return fault;
+    fault.stage = PRECAST_AT_HINTS;
+    if (*hold)
+        precast_find_unmet(index, unit, call, &fault);
+    return fault;
+}
+
+/* Whether one that fails as `fault` does is nearer than the nearest so far: it fails later; with hints that hold; by
+ * less; and of those that fail at their hints, which come in that order, it asks for less. */
+static int is_nearer(precast_fault fault, int hold, precast_fault nearest, int nearest_holds) {
+    if (fault.stage != nearest.stage)
+        return fault.stage > nearest.stage;
+    if (fault.slot != nearest.slot)
+        return fault.slot > nearest.slot;
+    if (fault.stage == PRECAST_AT_HINTS)
+        return 1;
+    return hold != nearest_holds ? hold : fault.distance < nearest.distance;
+}
+
+/* The unit that goes furthest along with the call. */
 static precast_status explain_nearest(const precast_index *index, const precast_device *device,
                                       const precast_call *call, const precast_request *wanted) {
     precast_kernel_cells span = device->cells_of_kernel[call->kernel];
-    precast_fault nearest = {PRECAST_AT_TYPES, 0, NULL};
+    precast_fault nearest = {PRECAST_AT_TYPES, 0, NULL, NULL, 0};
     uint64_t key[2], mask[2];
     uint32_t unit = 0;
-    int best = -1;
+    int any = 0, nearest_holds = 0;
     memcpy(key, wanted->key, sizeof key);
     memcpy(mask, wanted->mask, sizeof mask);
     for (const precast_cell *cell = &device->cells[span.first], *end = cell + span.count; cell < end; cell++) {
         for (uint32_t i = 0; fits(cell, key, mask) && i < cell->order.count; i++) {
             const precast_candidate *candidate = &device->candidates[cell->order.first + i];
-            uint32_t distance;
-            precast_fault fault =
-                precast_find_fault(index, device, call, &index->units[candidate->unit], &distance);
-            int hold = precast_hints_hold(&device->tests[candidate->tests.first], candidate->tests.count, call);
-            if (fault.stage == PRECAST_AT_NOTHING)
-                fault.stage = PRECAST_AT_HINTS;
-            int score = (fault.stage << 20 | (int)fault.slot) * 2 + (hold && fault.stage != PRECAST_AT_HINTS);
-            if (score > best || (score == best && fault.stage == PRECAST_AT_HINTS))
-                best = score, nearest = fault, unit = candidate->unit;
+            int hold;
+            precast_fault fault = look_closely(index, device, call, candidate, &hold);
+            if (!any || is_nearer(fault, hold, nearest, nearest_holds))
+                any = 1, nearest = fault, nearest_holds = hold, unit = candidate->unit;
         }
     }
     return precast_explain_fault(index, call, unit, nearest);

@@ -11,12 +11,15 @@ typedef struct precast_request {
 } precast_request;
 
 /* What a unit fails at, in the order in which it is looked at: of several units the nearest fails last. */
-typedef enum precast_stage { PRECAST_AT_TYPES, PRECAST_AT_PROMISES, PRECAST_AT_HINTS, PRECAST_AT_NOTHING } precast_stage;
+typedef enum precast_stage { PRECAST_AT_TYPES, PRECAST_AT_PROMISES, PRECAST_AT_HINTS, PRECAST_AT_REQUIREMENTS,
+               PRECAST_AT_NOTHING } precast_stage;
 
 typedef struct precast_fault {
     precast_stage stage;
     uint32_t slot;                      /* at types */
     const precast_hint_record *promise; /* at promises */
+    const precast_requirement_record *requirement; /* at requirements */
+    uint64_t distance;                             /* of its sides */
 } precast_fault;
 
 /* request.c */
@@ -31,6 +34,9 @@ int precast_follow_rule(const precast_index *index, const precast_call *call, ui
 precast_fault precast_find_fault(const precast_index *index, const precast_device *device, const precast_call *call,
                                  const precast_unit_record *unit, uint32_t *distance);
 int precast_hints_hold(const precast_hint_record *hints, uint32_t count, const precast_call *call);
+/* The first of the unit's requirements that does not hold, if there is one. */
+void precast_find_unmet(const precast_index *index, const precast_unit_record *unit, const precast_call *call,
+                        precast_fault *fault);
 
 /* explain.c */
 precast_status precast_explain_value(const precast_index *index, const precast_call *call, uint32_t axis);

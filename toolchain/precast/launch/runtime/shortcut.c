@@ -138,6 +138,7 @@ void precast_make_shortcut(const precast_index *index, precast_device *device, u
     made.axis_count = (uint8_t)kernel->axes.count, made.axes = axes;
     made.question_count = (uint8_t)count, made.questions = questions;
     made.last_need = (uint16_t)place, made.needs = needs;
+    made.requires = unit->requires.count > 0;
     made.device = device, made.unit = number, made.ordinal = device->facts.ordinal;
     keep_grid(ready, device, made.grid);
     list_left_out(index, unit, ready, &made);

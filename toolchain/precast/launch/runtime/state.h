@@ -44,6 +44,7 @@ typedef struct precast_shortcut {
     uint32_t grid[3]; /* 0 where it is not the same for all launches */
     uint32_t threads, shared_bytes;
     uint8_t axis_count, question_count;
+    uint8_t requires; /* the unit has requirements, which each launch must meet */
     uint16_t last_need;
     uint16_t move_count, hidden_at, parameter_bytes; /* the hidden ones come last and are zero */
     uint16_t sole_axes, typed_axes;    /* bits: of one value; told by the arguments' types */
