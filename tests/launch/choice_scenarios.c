@@ -92,6 +92,20 @@ static void hint_sets(void) {
           "no variant of `joint` takes these arguments; nearest: joint:n==1@cpu:x86-64-v2, which asks for n==1 (it is 2)");
 }
 
+/* A number that has one value in each unit is a promise, and chooses among them. */
+static void pinned(void) {
+    const small_pinned_axes any = {PRECAST_ANY};
+    open_release();
+    MEANS(0, small_pinned(k, PRECAST_CPU, any, &unit, 1, -7, 64));
+    MEANS(1, small_pinned(k, PRECAST_CPU, any, &unit, 1, -7, 128));
+    FAILS(small_pinned(k, PRECAST_CPU, any, &unit, 2, -7, 64), PRECAST_BAD_ARGUMENT,
+          "argument `one` of `pinned` promises equal = 1, and it is 2");
+    FAILS(small_pinned(k, PRECAST_CPU, any, &unit, 1, -8, 64), PRECAST_BAD_ARGUMENT,
+          "argument `low` of `pinned` promises equal = -7, and it is -8");
+    FAILS(small_pinned(k, PRECAST_CPU, any, &unit, 1, -7, UINT32_MAX), PRECAST_BAD_ARGUMENT,
+          "argument `size` of `pinned` promises equal = 64, and it is 4294967295");
+}
+
 /* What a call must meet chooses among the variants, and refuses where none meets it. */
 static void requirements(void) {
     const small_bounded_axes any = {PRECAST_ANY}, narrow = {64};
@@ -126,7 +140,7 @@ static void order(void) {
 int main(int argc, char **argv) {
     static const scenario all[] = {
         {"what_is_said", what_is_said}, {"null_pointers", null_pointers}, {"numbers", numbers},
-        {"promises", promises}, {"hint_sets", hint_sets}, {"requirements", requirements},
+        {"promises", promises}, {"hint_sets", hint_sets}, {"pinned", pinned}, {"requirements", requirements},
         {"order", order}, {NULL, NULL},
     };
     return run_scenario(all, argc, argv);

@@ -2,7 +2,8 @@
 
 `biased`: an argument that one variant is without, and two element types. `numbers`: numbers of several types. `sole`:
 one variant of a flag, a truth value and a real number. `promised`: alignments beside hints. `joint`: sets of hints that
-a spec writes out, none of them empty. `bounded`: what a call must meet. `ordered`: nothing that a call says decides.
+a spec writes out, none of them empty. `bounded`: what a call must meet. `pinned` and `tiled`:
+numbers that promise to have one value. `ordered`: nothing that a call says decides.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ def choice_units() -> Iterator[TestUnit]:
         yield from numbered(target, "joint", [
             ([], [argument("x", "*fp32", 16 * (X in hints)), hinted("n", hints), hinted("m", hints)], hints)
             for hints in ((Hint("n", 1),), (X, Hint("m", 16)), (X, Hint("n", 16)), (X, Hint("n", 1), Hint("m", 1)))
+        ])  # fmt: skip
+        yield from numbered(target, "pinned", [
+            ([("BLOCK", block)], [Argument("one", "i64", True, 1, equal=1), Argument("low", "i8", equal=-7),
+                                  Argument("size", "u32", equal=block)], ())
+            for block in (64, 128)
+        ])  # fmt: skip
+        yield from numbered(target, "tiled", [
+            ([], [argument("x", "*fp32", 16), Argument("size", "i32", equal=64), hinted("n", hints)], hints)
+            for hints in ((Hint("n", 16),), ())
         ])  # fmt: skip
         yield from numbered(target, "bounded", [
             ([("BLOCK", block)], [hinted("n", hints), argument("m", "i32")], hints)

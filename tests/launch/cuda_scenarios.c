@@ -325,6 +325,22 @@ static void one_after_another(void) {
     CHECK(fake_last_launch()->parameter_count == 5 && !strcmp(symbols[0], fake_last_launch()->symbol));
 }
 
+/* A promised value too, where the unit of the launch before is taken at once. */
+static void values_of_each_launch(void) {
+    const small_tiled_axes axes = {0};
+    with_devices(1, 90, 0);
+    for (int i = 0; i < 3; i++) {
+        OK(small_tiled(k, stream, axes, x, x, 64, 16));
+        FAILS(small_tiled(k, stream, axes, x, x, 65, 16), PRECAST_BAD_ARGUMENT,
+              "argument `size` of `tiled` promises equal = 64, and it is 65");
+        OK(small_tiled(k, stream, axes, x, x, 64, 33));
+        CHECK((int)parameter(2) == 64 && (int)parameter(3) == 33);
+        FAILS(small_tiled(k, stream, axes, x, x, 63, 33), PRECAST_BAD_ARGUMENT,
+              "argument `size` of `tiled` promises equal = 64, and it is 63");
+    }
+    CHECK(fake_launch_count() == 6);
+}
+
 /* What a launch must meet is looked at again where the unit of the one before is taken at once. */
 static void requirements_of_each_launch(void) {
     const small_bounded_axes axes = {.BLOCK = 64};
@@ -450,7 +466,8 @@ int main(int argc, char **argv) {
         {"a_device_for_each_thread", a_device_for_each_thread}, {"tensors_device", tensors_device},
         {"architectures", architectures}, {"preload", preload},
         {"preload_what_can_be_chosen", preload_what_can_be_chosen}, {"cpu_beside_cuda", cpu_beside_cuda},
-        {"one_after_another", one_after_another}, {"requirements_of_each_launch", requirements_of_each_launch},
+        {"one_after_another", one_after_another}, {"values_of_each_launch", values_of_each_launch},
+        {"requirements_of_each_launch", requirements_of_each_launch},
         {"one_after_another_on_all_threads", one_after_another_on_all_threads},
         {"sizes_of_parameters", sizes_of_parameters}, {"nothing_is_taken_for_granted", nothing_is_taken_for_granted},
         {"absent_or_not", absent_or_not},

@@ -120,6 +120,19 @@ def test_a_set_without_hints_is_not_implied(small, unit):
     )
 
 
+def test_a_pinned_argument_is_a_promise_and_chooses(small, unit):
+    for size, number in ((64, 0), (128, 1)):
+        small.pinned(unit, 1, -7, size)
+        assert unit[0] == number
+    for arguments, said in (
+        ((2, -7, 64), "argument `one` of `pinned` promises equal = 1, and it is 2"),
+        ((1, 7, 64), "argument `low` of `pinned` promises equal = -7, and it is 7"),
+        ((1, -7, 63), "argument `size` of `pinned` promises equal = 64, and it is 63"),
+    ):
+        assert refusal(small, lambda arguments=arguments: small.pinned(unit, *arguments)) == said
+    assert refusal(small, lambda: small.pinned(unit, 1, -7, 64, BLOCK=128)).endswith("equal = 128, and it is 64")
+
+
 def test_requirements_filter_the_variants(small, unit):
     for n, number in ((10, 1), (16, 0), (64, 0), (65, 3), (112, 2), (256, 2)):
         small.bounded(unit, n, 0)

@@ -78,6 +78,7 @@ def describe(argument: Argument) -> str:
     words += [f"= {format_constant(argument.value)}"] if argument.constant else []
     words += [f"align {argument.divisibility}"] if argument.divisibility else []
     words += ["range32"] if argument.range32 else []
+    words += [f"equal {argument.equal}"] if argument.equal is not None else []
     return " ".join(words)
 
 

@@ -11,7 +11,7 @@ from precast.spec.model import ArgumentSpec, Hint
 from precast.spec.problems import Problems
 from precast.spec.toml import Node
 
-KEYS = ("type", "align", "range32", "specialize", "each")
+KEYS = ("type", "align", "range32", "specialize", "each", "equal")
 MAXIMUM_HINT_VARIANTS = 8
 
 
@@ -32,6 +32,7 @@ def read_argument(name: str, node: Node, problems: Problems) -> ArgumentSpec | N
             fields["range32"].boolean() if "range32" in fields else False,
             _specialize(fields["specialize"], kind.text()) if "specialize" in fields else (),
             fields["each"].boolean() if "each" in fields else False,
+            "equal" in fields,
             kind.inside,
         )
         _check_promises(argument, fields)
@@ -69,6 +70,16 @@ def _check_promises(argument: ArgumentSpec, fields: dict[str, Node]) -> None:
         raise fields["align"].key_error(f"`align` is for pointers and integers, not for `{argument.type}`")
     if argument.each and not argument.specialize:
         raise fields["each"].key_error("`each` needs `specialize`", "write `specialize = [16]` beside it")
+    if argument.fixed:
+        _check_fixed(argument, fields)
+
+
+def _check_fixed(argument: ArgumentSpec, fields: dict[str, Node]) -> None:
+    if not argument.type.startswith(("i", "u", "{")):
+        raise fields["equal"].key_error(f"`equal` is for integers, not for `{argument.type}`")
+    for key in ("specialize", "align"):
+        if key in fields:
+            raise fields[key].key_error(f"`{key}` says nothing of an argument whose value `equal` says", "leave it out")
 
 
 def hint_variants(arguments: Iterable[ArgumentSpec]) -> tuple[tuple[Hint, ...], ...]:

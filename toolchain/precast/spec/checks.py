@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterator, Sequence
 
 from precast.errors import SpecError, nearest_hint
-from precast.grid import Expression, parse_grid, parse_requirement
+from precast.grid import Expression, Opcode, Step, parse_grid, parse_requirement, parse_value
 from precast.spec.matrix import AXIS_PLACE
 from precast.spec.model import Constant, KernelSpec
 from precast.spec.options import ALL_OPTIONS
@@ -133,6 +133,32 @@ def _read_expressions(
                 if name not in integers and name in read_names(spec):
                     raise item.error(f"`{name}` is no integer: a {expression.noun} is computed from integers")
             yield expression
+
+
+def read_equals(table: KernelTable, spec: KernelSpec) -> tuple[tuple[str, Expression], ...]:
+    """What each argument with `equal` equals: an integer, or an expression of axes and constexprs."""
+    found = []
+    for argument in spec.arguments:
+        if argument.fixed:
+            with table.problems.collect():
+                node = table.sub_table("args")[argument.name].table()["equal"]
+                found.append((argument.name, _read_value(table, spec, node)))
+    return tuple(found)
+
+
+def _read_value(table: KernelTable, spec: KernelSpec, node: Node) -> Expression:
+    if type(node.value) is not str:
+        return Expression(str(node.integer()), (Step(Opcode.CONSTANT, node.integer()),), node.place, "value")
+    integers = set(grid_names(spec))
+    known = {*integers, *spec.parameters, *table.sub_table("matrix")} - {"exclude"}
+    expression = parse_value(node.text(), known, node.inside)
+    for name in expression.names:
+        if name in {argument.name for argument in spec.arguments}:
+            hint = f'write `requires = ["{node.path[-2]} == {name}"]` in [kernel.{spec.name}]'
+            raise node.error(f"`{name}` is an argument: a value is computed from axes and constexprs", hint)
+        if name not in integers and name in read_names(spec):
+            raise node.error(f"`{name}` is no integer: a value is computed from integers")
+    return expression
 
 
 def _read_requirement(item: Node, known: Collection[str]) -> Expression:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
-from precast.errors import Place, SpecError
+from precast.errors import BugError, Place, SpecError
 from precast.grid import Expression, fold
 from precast.spec.counting import axes_on
 from precast.spec.decorators import digest_configs
@@ -35,7 +35,7 @@ from precast.spec.model import (
     format_constant,
 )
 from precast.spec.problems import Problems
-from precast.spec.types import ArgumentType, normalise_constant, parse_type
+from precast.spec.types import BITS, ArgumentType, normalise_constant, parse_type
 from precast.target import OPTIONS, Backend, Target, float8_types
 
 Made = TypeVar("Made")
@@ -130,8 +130,10 @@ class _TargetKernel:
 
     @cached_property
     def grid_constexprs(self) -> tuple[str, ...]:
-        """The constexprs that the grid and the requirements are computed from."""
-        names = {name for expression in (*self.spec.grid, *self.spec.requires) for name in expression.names}
+        """The constexprs that grid, requirements and values of arguments are computed from."""
+        values = (expression for _, expression in self.spec.equals)
+        expressions = (*self.spec.grid, *self.spec.requires, *values)
+        names = {name for expression in expressions for name in expression.names}
         return tuple(name for name in self.spec.constexprs if name in names)
 
     @cached_property
@@ -162,10 +164,14 @@ class _TargetKernel:
                 hint = f'it has {", ".join(known)}; say others in [kernel.{self.spec.name}.target."{self.target}"]'
                 raise SpecError(message, argument.where, hint)
 
-    def argument(self, name: str, kind: str, divisor: int) -> Argument:
+    def argument(self, name: str, kind: str, divisor: int, equal: int | None = None) -> Argument:
         """A run-time argument of a type, with the divisor that a hint promises; 0: none does."""
         if kind == "none":
             return Argument(name, "none", True, None)
+        if equal == 1 and BITS[kind] > 1:
+            return Argument(name, kind, True, 1, equal=1)  # as Triton has the value 1
+        if equal is not None:
+            return Argument(name, kind, equal=equal)
         promise = self.arguments[name]
         range32 = promise.range32 and self.target.kind is Backend.HIP
         # An alignment of 1 promises nothing, and Triton's attribute is left out for it.
@@ -199,8 +205,9 @@ class _Expansion:
                 raise SpecError(f"{message}: a {expression.noun} is computed from integers", expression.where)
         present = [name for name, kind in types.items() if kind.kind != "none"]
         texts = {name: str(kind) for name, kind in types.items()}
+        equal = {name: self._equal(name, types[name], each, values) for name, each in self.spec.equals}
         plain = {
-            name: kernel.once(kernel.argument, name, texts[name], 0)
+            name: kernel.once(kernel.argument, name, texts[name], 0, equal.get(name))
             if name in texts
             else kernel.once(kernel.constexpr, name, self._constant(name))
             for name in self.spec.parameters
@@ -216,6 +223,25 @@ class _Expansion:
             arguments = tuple({**plain, **hinted}.values())
             variant = Variant(self.spec.name, values, each.hints)
             yield Unit(variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading, requires)
+
+    def _equal(self, name: str, kind: ArgumentType, expression: Expression, values: Values) -> int | None:
+        """The value that an argument promises to have, which its type holds, and 32 bits; None where it is absent."""
+        if kind.kind == "none":
+            return None
+        variant = Variant(self.spec.name, values)
+        if not kind.is_integer:
+            message = f"`equal` is for integers, and `{name}` is `{kind}` in `{variant}`"
+            raise SpecError(message, expression.where)
+        value = self._fold(expression, values)
+        if value is None:
+            raise BugError(f"`{expression.text}` is not computed from axes and constexprs")
+        bits = min(BITS[kind.element], 32)
+        signed = kind.element.startswith("i") and bits > 1
+        if not (-(2 ** (bits - 1)) if signed else 0) <= value < 2 ** min(31, bits - signed):
+            what = str(kind) if bits < 32 else "an integer of 32 bits with a sign"
+            message = f"`{name}` would equal {value}, which does not fit in {what}"
+            raise SpecError(message, expression.where, f"so it is in `{variant}`")
+        return value
 
     def _reading(self) -> SourceReading:
         if self.config:

@@ -89,6 +89,8 @@ class _HintReader:
         if name not in self._run_time:
             near = nearest_hint(name, self._run_time, "arguments")
             raise node.error(f"`{self._function}` has no argument `{name}`", near)
+        if name in self._types and self._types[name].fixed:
+            raise node.error(f"`{name}` has no hints: `equal` says its value")
         if name in self._types:
             check_specialized(node, self._types[name].type, hint.divisor)
         return hint

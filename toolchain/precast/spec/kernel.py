@@ -13,7 +13,7 @@ from pathlib import Path
 
 from precast.errors import BugError, SpecError, nearest_hint
 from precast.spec.arguments import read_argument
-from precast.spec.checks import check_names, check_values, read_grid, read_requirements
+from precast.spec.checks import check_names, check_values, read_equals, read_grid, read_requirements
 from precast.spec.counting import check_count
 from precast.spec.hints import check_hints, read_hint_sets
 from precast.spec.imported import ImportedKernel
@@ -108,7 +108,9 @@ def _complete(table: KernelTable, spec: KernelSpec, signature: Signature, around
         check_values(table, spec, signature, targets)
     check_names(table, spec)
     check_count(table, spec, targets, around.max_units)
-    return replace(spec, grid=read_grid(table, spec), requires=read_requirements(table, spec))
+    return replace(
+        spec, grid=read_grid(table, spec), equals=read_equals(table, spec), requires=read_requirements(table, spec)
+    )
 
 
 def _with_source(

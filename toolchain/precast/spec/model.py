@@ -31,6 +31,7 @@ class ArgumentSpec:
     range32: bool = False  # a promise: the buffer ends below 2 GiB
     specialize: tuple[int, ...] = ()  # subset of (16, 1)
     each: bool = False
+    fixed: bool = False  # a promise: it equals what the kernel's `equals` say
     where: Place | None = field(default=None, compare=False)
 
 
@@ -110,6 +111,7 @@ class KernelSpec:
     parameters: tuple[str, ...]  # every parameter of the function, in the source's order
     defaults: tuple[tuple[str, Constant], ...] = ()  # constexprs with a literal default
     constants: tuple[tuple[str, Constant], ...] = ()  # [kernel.NAME.constants]: fixed or `{axis}` text
+    equals: tuple[tuple[str, Expression], ...] = ()  # run-time arguments that have one value in each variant
     requires: tuple[Expression, ...] = ()  # what every launch must meet
     hints: tuple[HintSet, ...] = ()  # as written; none: what the arguments' `specialize` makes
     axes: tuple[Axis, ...] = ()
@@ -196,7 +198,8 @@ class Argument(Keyed):
 
     A constexpr has type `constexpr` and its `value`; an argument with hint `==1` keeps its type and has
     `value` 1 and `constant` set, so the launcher still takes it and the kernel does not. An argument that is absent
-    in this variant has type `none`, `value` None and `constant` set: the launcher takes a null pointer or None.
+    in this variant has type `none`, `value` None and `constant` set: the launcher takes a null pointer or None. One that
+    promises to `equal` 1 is a constant too; any other such value replaces the parameter where the kernel uses it.
     """
 
     name: str
@@ -205,6 +208,7 @@ class Argument(Keyed):
     value: Constant = None
     divisibility: int = 0  # tt.divisibility: from `align` or a `%16` hint
     range32: bool = False  # tt.pointer_range 32; on AMD targets alone
+    equal: int | None = None  # what the launcher is promised, of 32 bits
 
 
 @dataclass(frozen=True)

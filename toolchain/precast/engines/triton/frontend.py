@@ -52,6 +52,7 @@ def emit_source(
         warnings.simplefilter("always")
         try:
             module = v3_9.emit_module(source, target, options, backend, context)
+            v3_9.fix_parameters(module, fixed.signature, fixed.values, context)
         except (StageFailure, KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:  # Python code of the author's runs here, and may even exit

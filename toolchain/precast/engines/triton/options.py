@@ -29,6 +29,7 @@ class Specialization:
     signature: dict[str, Any]
     constants: dict[tuple[int, ...], Any]
     attributes: dict[tuple[int, ...], Attributes]
+    values: dict[str, int]  # of parameters that have one value, which the kernel is compiled for
 
 
 def specialize(unit: Unit, function: Any) -> Specialization:
@@ -46,7 +47,8 @@ def specialize(unit: Unit, function: Any) -> Specialization:
         found = make_attributes(argument, unit.target.kind)
         if found:
             attributes[(index,)] = found
-    return Specialization(signature, constants, attributes)
+    values = {each.name: each.equal for each in unit.arguments if each.equal is not None and not each.constant}
+    return Specialization(signature, constants, attributes, values)
 
 
 def make_attributes(argument: Argument, backend: Backend) -> Attributes:

@@ -20,6 +20,7 @@ from triton.backends.compiler import GPUTarget, Language
 from triton.compiler.compiler import ASTSource
 from triton.compiler.compiler import make_backend as make_triton_backend
 from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
+from triton.language import str_to_ty
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction, _triton_jit_function_registry
@@ -149,6 +150,30 @@ def emit_module(source: Any, target: Target, options: Any, backend: Any, context
     if target.kind is Backend.CPU:
         implementation = {**implementation, "convert_custom_types": convert_e4b15}
     return source.make_ir(make_gpu_target(target), options, implementation, backend.get_module_map(), context)
+
+
+def fix_parameters(module: Any, signature: Mapping[str, Any], values: Mapping[str, int], context: Any) -> None:
+    """Uses constants in place of the kernel's integer parameters that have one value; the parameters stay.
+
+    The constants have the parameters' types: as constexprs they would have Python's, and products could overflow where
+    the parameters' do not.
+    """
+    if not values:
+        return
+    function = module.get_function(module.get_entry_func_name())
+    builder = ir.builder(context)
+    builder.set_insertion_point_to_start(function.get_body(0))
+    make = {1: builder.get_int1, 8: builder.get_int8, 16: builder.get_int16, 32: builder.get_int32,
+            64: builder.get_int64}  # fmt: skip
+    place = 0
+    for name, kind in signature.items():
+        if name in values:
+            parameter = function.args(place)
+            builder.set_loc(parameter.get_loc())
+            parameter.replace_all_uses_with(make[int(kind[1:])](values[name]))
+        flat: list[Any] = []
+        str_to_ty(kind, None)._flatten_ir_types(builder, flat)
+        place += len(flat)
 
 
 def print_module(module: Any, *, locations: bool) -> str:

@@ -315,7 +315,7 @@ def _hint_rows(unit: Unit, kernel: KernelInterface, types: Sequence[tuple[int]])
 
 
 def _promise_rows(unit: Unit) -> list[tuple[int, int, int]]:
-    """What the kernel was compiled to rely on and no hint tests: alignments and 32-bit ranges."""
+    """What the kernel was compiled to rely on and no hint tests: alignments, 32-bit ranges, values."""
     slots = _slot_numbers(unit)
     hinted = {hint.argument: hint.divisor for hint in unit.variant.hints}
     rows = []
@@ -324,6 +324,8 @@ def _promise_rows(unit: Unit) -> list[tuple[int, int, int]]:
             rows += [(slot, HINT_KINDS["divisible"], argument.divisibility) for slot in slots[argument.name]]
         if argument.range32:
             rows += [(slot, HINT_KINDS["range32"], 0) for slot in slots[argument.name]]
+        if argument.equal is not None:
+            rows += [(slot, HINT_KINDS["equal"], argument.equal % 2**32) for slot in slots[argument.name]]
     return rows
 
 

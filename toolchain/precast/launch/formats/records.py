@@ -40,7 +40,7 @@ SECTION_ALIGNMENT = 8
 
 AXIS_KINDS = {"int": 0, "bool": 1, "float": 2, "dtype": 3, "word": 4}
 PARAMETER_KINDS = {"argument": 0, "descriptor": 1, "buffer": 2, "global_scratch": 3, "profile_scratch": 4}
-HINT_KINDS = {"divisible": 0, "one": 1, "range32": 2, "absent": 3, "present": 4}
+HINT_KINDS = {"divisible": 0, "one": 1, "range32": 2, "absent": 3, "present": 4, "equal": 5}
 SLOT_OPTIONAL, SLOT_VARIED = 1, 2
 RELATIONS = {"<": 0, "<=": 1, "==": 2, "!=": 3, ">=": 4, ">": 5}
 BACKENDS = {"cuda": 1, "hip": 2, "cpu": 3}

@@ -31,8 +31,9 @@ static int list_axes(const precast_index *index, const precast_unit_record *unit
 /* The number of a hint's question, which is added where it is new; PRECAST_MOST_QUESTIONS: there is none. */
 static uint32_t find_question(const precast_hint_record *hint, precast_question *questions, uint32_t *count) {
     uint64_t mask = hint->kind == PRECAST_DIVISIBLE ? (uint64_t)hint->divisor - 1 : UINT64_MAX;
-    precast_question wanted = {mask, hint->kind == PRECAST_ONE, hint->slot, hint->kind == PRECAST_PRESENT};
-    if (hint->kind == PRECAST_RANGE32 || (hint->kind == PRECAST_DIVISIBLE && hint->divisor & mask))
+    uint32_t value = hint->kind == PRECAST_EQUAL ? hint->divisor : hint->kind == PRECAST_ONE;
+    precast_question wanted = {mask, value, hint->slot, hint->kind == PRECAST_PRESENT};
+    if (hint->kind == PRECAST_RANGE32 || (hint->kind == PRECAST_EQUAL && value > INT32_MAX) || (hint->kind == PRECAST_DIVISIBLE && hint->divisor & mask))
         return PRECAST_MOST_QUESTIONS;
     for (uint32_t i = 0; i < *count; i++)
         if (questions[i].slot == wanted.slot && questions[i].mask == mask && questions[i].value == wanted.value &&
@@ -55,6 +56,22 @@ static int list_needs(const precast_device *device, const precast_cell *cell, ui
                 return 0;
             needs[place] |= UINT32_C(1) << number;
         }
+    }
+    return 1;
+}
+
+/* Alignments are looked at apart, by `runs`; what else a unit promises is asked for as its hints are. */
+static int list_promises(const precast_index *index, const precast_unit_record *unit, precast_question *questions,
+                         uint32_t *count, uint32_t *need) {
+    for (uint32_t i = unit->promises.first; i < unit->promises.first + unit->promises.count; i++) {
+        const precast_hint_record *promise = &index->hints[i];
+        if (promise->kind == PRECAST_DIVISIBLE && !(promise->divisor & (promise->divisor - 1)))
+            continue;
+        uint32_t number = promise->kind == PRECAST_EQUAL ? find_question(promise, questions, count)
+                                                         : PRECAST_MOST_QUESTIONS;
+        if (number == PRECAST_MOST_QUESTIONS)
+            return 0;
+        *need |= UINT32_C(1) << number;
     }
     return 1;
 }
@@ -127,10 +144,11 @@ void precast_make_shortcut(const precast_index *index, precast_device *device, u
     if (device->driver && device->driver->direct)
         direct = device->driver->direct();
     const precast_cell *cell = precast_find_cell(index, device, number, &place);
-    if (!direct.identify || !direct.locate || !cell || place > UINT16_MAX || !ready->plain || !ready->simple || ready->varied ||
+    if (!direct.identify || !direct.locate || !cell || place > UINT16_MAX || !ready->plain || ready->varied ||
         ready->shape.ctas > 1 || ready->shape.flags || !list_axes(index, unit, axes) ||
         !is_alone(device, &device->cells_of_kernel[unit->kernel], cell) ||
         !list_needs(device, cell, place, questions, &count, needs) ||
+        !list_promises(index, unit, questions, &count, &needs[place]) ||
         !list_moves(ready, &direct, (precast_move *)(needs + cell->order.count), &made))
         return;
     made.direct = direct, made.identity = device->identity, made.function = ready->function;
