@@ -39,6 +39,7 @@ from precast.spec.types import BITS, ArgumentType, normalise_constant, parse_typ
 from precast.target import OPTIONS, Backend, Target, float8_types
 
 Made = TypeVar("Made")
+COMMON = ("i32", "16")  # one of them makes sense wherever a type has a place
 
 
 def expand_kernel(spec: KernelSpec, targets: Iterable[Target], problems: Problems) -> tuple[Unit, ...]:
@@ -294,7 +295,26 @@ class _Expansion:
         return AXIS_PLACE.sub(lambda found: _plain(self.values[found[1]]), text)
 
     def _type(self, argument: ArgumentSpec) -> ArgumentType:
-        return self.kernel.once(self.kernel.type, argument.name, self._fill(argument.type, argument.where))
+        text = self._fill(argument.type, argument.where)
+        try:
+            return self.kernel.once(self.kernel.type, argument.name, text)
+        except SpecError as error:
+            where = self._culprit(argument.type, parse_type) or error.where
+            raise SpecError(error.message, where, error.hint) from None
+
+    def _culprit(self, template: str, parse: Callable[[str], object]) -> Place | None:
+        """Where the one value stands that makes no sense of a text which others in its place would make sense of."""
+        names = dict.fromkeys(AXIS_PLACE.findall(template))
+        wrong = [name for name in names if any(self._makes_sense(template, parse, name, each) for each in COMMON)]
+        return self.spec.places.get((wrong[0], format_constant(self.values[wrong[0]]))) if len(wrong) == 1 else None
+
+    def _makes_sense(self, template: str, parse: Callable[[str], object], name: str, word: str) -> bool:
+        filled = {**{each: _plain(value) for each, value in self.values.items()}, name: word}
+        try:
+            parse(AXIS_PLACE.sub(lambda found: filled[found[1]], template))
+        except SpecError:
+            return False
+        return True
 
     def _constant(self, name: str) -> Constant:
         """A constexpr's value: from an axis or config, else `constants`, else the source's default."""
@@ -312,7 +332,8 @@ class _Expansion:
         try:
             return normalise_constant(filled)
         except SpecError as error:
-            raise SpecError(error.message, self.spec.where, error.hint) from None
+            own = self.spec.places.get((name, format_constant(value)), self.spec.where)
+            raise SpecError(error.message, self._culprit(value, normalise_constant) or own, error.hint) from None
 
     def _unit_options(self) -> Options:
         """The options that the target's backend has; an option axis or config wins over a section."""

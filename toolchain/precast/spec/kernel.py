@@ -153,6 +153,7 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
         source_configs=None if signature.configs is None else tuple(each.values for each in signature.configs),
         heuristics=signature.heuristics,
         where=table.node.key,
+        places=table.places,
     )
 
 

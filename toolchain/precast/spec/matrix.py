@@ -44,7 +44,14 @@ def read_axis(table: KernelTable, name: str, node: Node) -> Axis:
     return Axis(name, tuple(values.values()))
 
 
-def read_constant(table: KernelTable, node: Node, depth: int = 0) -> Constant:
+def read_constant(table: KernelTable, node: Node) -> Constant:
+    """As `_read_constant`; the table remembers where the value stands."""
+    value = _read_constant(table, node)
+    table.places.setdefault((node.label, format_constant(value)), node.place)
+    return value
+
+
+def _read_constant(table: KernelTable, node: Node, depth: int = 0) -> Constant:
     """A value of an axis or constexpr. Of a constexpr, an array is a tuple, and a text is read as in a unit's name.
 
     So `None` is None, `tl.fp16` a data type, `modes:Mode.FAST` what a module holds, and `"None"`, with quotes of its
@@ -56,7 +63,7 @@ def read_constant(table: KernelTable, node: Node, depth: int = 0) -> Constant:
     if isinstance(value, list):
         if depth == MAXIMUM_NESTING:
             raise node.error(f"`{node.label}` is nested too deeply", f"at most {MAXIMUM_NESTING} arrays deep")
-        return spell(tuple(read_constant(table, item, depth + 1) for item in node.items()))
+        return spell(tuple(_read_constant(table, item, depth + 1) for item in node.items()))
     if type(value) is int or not isinstance(node.scalar(), str):
         return spell(value)
     return node.text() if AXIS_PLACE.search(node.text()) else _read_word(table, node)
@@ -104,7 +111,7 @@ def read_exclude(table: KernelTable, axes: Sequence[Axis]) -> tuple[Values, ...]
     with table.problems.collect():
         for item in node.items():
             table.problems.add(item.unknown_keys(known, "axis"))
-            excluded.append(tuple((name, read_constant(table, value)) for name, value in item.table().items()))
+            excluded.append(tuple((name, _read_constant(table, value)) for name, value in item.table().items()))
     return tuple(excluded)
 
 

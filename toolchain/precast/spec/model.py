@@ -125,6 +125,7 @@ class KernelSpec:
     source_configs: tuple[Values, ...] | None = ()  # of @triton.autotune, to be listed; None when they are computed
     heuristics: tuple[str, ...] = ()  # parameters of @triton.heuristics, to be listed
     where: Place | None = field(default=None, compare=False)
+    places: Mapping[tuple[str, str], Place] = field(default_factory=dict, compare=False, repr=False)  # of values
 
     def _imported_on(self, target: Target) -> ImportedValues | None:
         return next((each for each in self.imported if each.target == str(target)), None)

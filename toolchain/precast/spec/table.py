@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from precast.errors import Place
 from precast.spec.problems import Problems
 from precast.spec.references import References
 from precast.spec.toml import Node
@@ -21,6 +22,7 @@ class KernelTable:
     problems: Problems = field(default_factory=Problems)
     constexprs: frozenset[str] = frozenset()  # of the kernel's source, once it is read
     references: References | None = None
+    places: dict[tuple[str, str], Place] = field(default_factory=dict)  # of values, by name and text
 
     def sub_table(self, key: str) -> dict[str, Node]:
         value = self.fields[key].value if key in self.fields else None
