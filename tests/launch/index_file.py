@@ -11,8 +11,8 @@ SECTIONS = HEADER.size - 160
 # Fields of records, as `runtime/index.h` names them.
 FIELDS = {
     "kernels": "name source arguments arguments_count slots slots_count axes axes_count units units_count rules "
-    "rules_count",
-    "arguments": "name first_slot slots reserved",
+    "rules_count constants constants_count",
+    "arguments": "name first_slot slots default_kind default_bits",
     "slots": "name type constant rank dtype_axis argument flags",
     "axes": "name kind values values_count",
     "axis_values": "payload text reserved",

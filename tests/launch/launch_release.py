@@ -34,7 +34,7 @@ from precast.launch.formats import (
 )
 from precast.launch.sources import find_extension, library_sources, render_library
 from precast.release.manifest import MANIFEST, Manifest, ManifestFile, ManifestUnit
-from precast.spec.model import Argument, Hint, Source, Unit, Variant
+from precast.spec.model import Argument, Hint, Source, Unit, Variant, spell
 from precast.target import Target
 
 HERE = Path(__file__).parent
@@ -42,6 +42,8 @@ WARNINGS = ("-Werror",)
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8, "fp16": 2,
          "bf16": 2, "fp32": 4, "fp64": 8, "fp8e5": 1, "fp8e4nv": 1}  # fmt: skip
 RECORDED = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64", "fp8e5")
+
+RECORD_CONSTANTS = (("PINNED", 64), ("MODE", "fast"), ("CAP", None), ("EVEN", False), ("RATE", 0.5), ("TILE", spell((16, 8))))
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,11 @@ def other_cpu_units() -> Iterator[TestUnit]:
         for real in ("fp16", "fp64"):
             varied = [Argument("count", width), Argument("real", real)]
             rest = [Argument("absent", "none", constant=True), Argument("one", "i32", constant=True, value=1)]
+            fixed = [Argument(name, "constexpr", True, value) for name, value in RECORD_CONSTANTS]
             unit, facts = make_unit("record", target, [("WIDTH", width), ("REAL", real)],
-                                    [Argument("out", "*i64"), *scalars, pair, *varied, *rest], ("1", "1", "1"),
+                                    [Argument("out", "*i64"), *scalars, pair, *varied, *rest, *fixed], ("1", "1", "1"),
                                     [Hint("one", 1)])  # fmt: skip
+            unit = replace(unit, defaults=(("real", 0.25), ("absent", None), ("one", 1)))
             yield TestUnit(unit, facts, f"RECORD({facts.symbol}, {len(RECORDED) + 5})")
     unit, facts = make_unit("count", target, [], [Argument("counts", "*i32"), Argument("n", "i32")], ("n", "1", "1"),
                             thread_scratch_bytes=65536)  # fmt: skip

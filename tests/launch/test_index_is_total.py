@@ -162,6 +162,11 @@ def with_step_of_requirement(which: int, **changes: int | str) -> Callable[[Inde
     return change
 
 
+def constant_of_no_value(index: IndexFile) -> None:
+    place = index.find("axes", name="PINNED")
+    index.set("axes", place, values_count=0)
+
+
 def slot_has_an_axis_beyond(index: IndexFile) -> None:
     kernel = index.get("kernels", index.find("kernels", name="scale"))
     index.set("slots", kernel["slots"], dtype_axis=kernel["axes_count"])
@@ -296,6 +301,9 @@ CASES = {
     "a requirement of a text beyond": with_requirement(text="strings"),
     "requirements beyond": lambda index: set_unit("bounded", requires=index.count("requirements"))(index),
     "more requirements than there can be": set_unit("bounded", requires_count=33),
+    "a default of no kind": lambda index: index.set("arguments", 0, default_kind=5),
+    "a constant of no value": constant_of_no_value,
+    "constants that are axes": lambda index: index.set("kernels", 0, constants=0),
     "a rule from the slot beyond": rule_reads_slot_beyond,
     "a rule for the axis beyond": lambda index: index.set("assignments", 0, axis=3),
     "a rule's value beyond": lambda index: index.set("assignments", 0, value=3),

@@ -137,4 +137,49 @@ def test_an_error_reaches_another_process(small, x):
 
 
 def test_signature_of_a_kernel(small):
+    record = str(inspect.signature(small.record))
+    assert ", pair, count, real=0.25, absent=None, one=1, *, WIDTH=Ellipsis, REAL=Ellipsis, PINNED=64, " in record
+    assert record.endswith("MODE='fast', CAP='none', EVEN=False, RATE=0.5, TILE='(16,8)', stream=None)")
     assert str(inspect.signature(small.scale)) == "(out, x, alpha, n, *, dtype=Ellipsis, BLOCK=Ellipsis, stream=None)"
+
+
+SCALARS = (True, -2, -3, -4, -5, 1, 200, 60000, 4_000_000_000, 1, 1.0, 1.0, 1.5, -2.5, 1.0)
+
+
+def test_arguments_with_a_default_may_be_left_out(small, x):
+    out = np.zeros(32, np.int64)
+    small.record(out, *SCALARS, (-16, (x, 0.5)), -19, WIDTH="i32", REAL="fp16")
+    assert out[18:20].tolist() == [-19, 0x3400]
+    small.record(out, *SCALARS, (-16, (x, 0.5)), -19, one=1, real=1 / 3, WIDTH="i32", REAL="fp16")
+    assert out[18:20].tolist() == [-19, 0x3555]
+    with pytest.raises(TypeError) as caught:
+        small.record(out, *SCALARS, one=1, WIDTH="i32", REAL="fp16")
+    assert str(caught.value).startswith("the call of `record` lacks pair, count; its arguments are out, a_i1, ")
+    seen = {}
+    small.record[lambda meta: seen.update(meta) or (1,)](
+        out, *SCALARS, (-16, (x, 0.5)), -19, WIDTH="i32", REAL="fp16", RATE=0.5
+    )
+    assert [seen[name] for name in ("real", "absent", "one", "PINNED", "MODE", "RATE")] == [0.25, None, 1, 64, "fast", 0.5]
+
+
+def test_constants_may_be_named_and_are_checked(small, x):
+    out = np.zeros(32, np.int64)
+
+    def call(**constants):
+        small.record(out, *SCALARS, (-16, (x, 0.5)), -19, WIDTH="i32", REAL="fp16", **constants)
+
+    call(PINNED=64, MODE="fast", CAP=None, EVEN=False, RATE=0.5, TILE=(16, 8))
+    call(**{"".join(["MO", "DE"]): "fast"})
+    for constants, said in (
+        ({"PINNED": 65}, "PINNED=65; there are 64"),
+        ({"MODE": "slow"}, "MODE='slow'; there are fast"),
+        ({"CAP": 1}, "CAP=1; there are none"),
+        ({"EVEN": True}, "EVEN=True; there are false"),
+        ({"RATE": 0.25}, "RATE=0.25; there are 0.5"),
+        ({"TILE": (16, 16)}, "TILE=(16, 16); there are (16,8)"),
+    ):
+        with pytest.raises(small.LaunchError) as caught:
+            call(**constants)
+        assert (caught.value.status, str(caught.value)) == (6, f"`record` has no variant with {said}")
+    with pytest.raises(TypeError):
+        call(PINED=64)

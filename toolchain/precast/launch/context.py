@@ -8,7 +8,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from precast.errors import PlanError
@@ -130,8 +130,8 @@ def _kernel(interface: ReleaseInterface, kernel: KernelInterface, number: int) -
         fields=fields or (FieldContext("unsigned char none", "0", "this kernel has no axes"),),
         words=tuple(word for axis in kernel.axes for word in _words(interface.name, kernel.name, axis)),
         stub_class=f"_{identifier}_kernel",
-        stub_arguments=tuple(_stub_argument(argument) for argument in kernel.arguments),
-        stub_axes=tuple(_stub_axis(axis) for axis in kernel.axes),
+        stub_arguments=tuple(_stub_arguments(kernel.arguments)),
+        stub_axes=(*map(_stub_axis, kernel.axes), *map(_stub_constant, kernel.constants)),
     )
 
 
@@ -163,6 +163,14 @@ def _words(project: str, kernel: str, axis: AxisInterface) -> list[WordContext]:
     return [WordContext(word_macro(project, kernel, axis, word), number) for number, word in enumerate(words, 1)]
 
 
+def _stub_arguments(arguments: Sequence[ArgumentInterface]) -> Iterator[StubContext]:
+    """Defaults are said where all arguments after have one too; else only a call by name may leave it out."""
+    for number, argument in enumerate(arguments):
+        stub = _stub_argument(argument)
+        has_default = all(each.default for each in arguments[number:])
+        yield StubContext(f"{stub.declaration} = {argument.default[0]!r}") if has_default else stub
+
+
 def _stub_argument(argument: ArgumentInterface) -> StubContext:
     name = python_name(argument.name)
     if len(argument.slots) > 1 or argument.slots[0].name != argument.name:
@@ -178,6 +186,13 @@ def _stub_argument(argument: ArgumentInterface) -> StubContext:
 def _stub_axis(axis: AxisInterface) -> StubContext:
     literal = ", ".join(_python_literal(value) for value in axis.values)
     return StubContext(f"{python_name(axis.name)}: {'float' if axis.kind == 'float' else f'Literal[{literal}]'} = ...")
+
+
+def _stub_constant(constant: AxisInterface) -> StubContext:
+    """The one value, which a call may name; a float's type has no literals."""
+    literal = _python_literal(constant.values[0])
+    kind = "float" if constant.kind == "float" else f"Literal[{literal}]"
+    return StubContext(f"{python_name(constant.name)}: {kind} = {'...' if constant.kind == 'float' else literal}")
 
 
 def _python_literal(value: Constant) -> str:

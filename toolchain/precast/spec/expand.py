@@ -223,7 +223,10 @@ class _Expansion:
             }
             arguments = tuple({**plain, **hinted}.values())
             variant = Variant(self.spec.name, values, each.hints)
-            yield Unit(variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading, requires)
+            yield Unit(
+                variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading, requires,
+                self.spec.run_time_defaults,
+            )  # fmt: skip
 
     def _equal(self, name: str, kind: ArgumentType, expression: Expression, values: Values) -> int | None:
         """The value that an argument promises to have, which its type holds, and 32 bits; None where it is absent."""

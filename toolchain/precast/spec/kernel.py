@@ -18,7 +18,7 @@ from precast.spec.counting import check_count
 from precast.spec.hints import check_hints, read_hint_sets
 from precast.spec.imported import ImportedKernel
 from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
-from precast.spec.model import ArgumentSpec, KernelSpec, Source
+from precast.spec.model import ArgumentSpec, Constant, KernelSpec, Source
 from precast.spec.names import kernel_fault
 from precast.spec.options import ALL_OPTIONS, check_options, read_only, read_options, read_sections
 from precast.spec.problems import Problems
@@ -141,6 +141,11 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
             for each in signature.parameters
             if each.constexpr and each.has_default and not each.default_text
         ),
+        run_time_defaults=tuple(
+            (each.name, each.default)
+            for each in signature.parameters
+            if not each.constexpr and each.has_default and not each.default_text and _is_plain(each.default)
+        ),
         constants=read_constants(table, constexprs),
         hints=read_hint_sets(table, source.function, run_time, arguments),
         axes=axes,
@@ -155,6 +160,11 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
         where=table.node.key,
         places=table.places,
     )
+
+
+def _is_plain(value: Constant) -> bool:
+    """Whether a launcher can put a default in an argument's place."""
+    return value is None or isinstance(value, bool | int | float)
 
 
 def _read_arguments(table: KernelTable, source: Source, signature: Signature) -> tuple[ArgumentSpec, ...]:

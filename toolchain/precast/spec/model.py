@@ -110,6 +110,7 @@ class KernelSpec:
     constexprs: tuple[str, ...]  # names, in the source's order
     parameters: tuple[str, ...]  # every parameter of the function, in the source's order
     defaults: tuple[tuple[str, Constant], ...] = ()  # constexprs with a literal default
+    run_time_defaults: Values = ()  # arguments with a literal number, truth value or None for a default
     constants: tuple[tuple[str, Constant], ...] = ()  # [kernel.NAME.constants]: fixed or `{axis}` text
     equals: tuple[tuple[str, Expression], ...] = ()  # run-time arguments that have one value in each variant
     requires: tuple[Expression, ...] = ()  # what every launch must meet
@@ -223,7 +224,8 @@ class Unit:
     options: Options
     grid: tuple[str, ...]  # three expressions; none where a call must give one, or where it decides nothing
     reading: SourceReading = SourceReading()
-    requires: tuple[str, ...] = ()  # requirements that depend on a launch's arguments
+    requires: tuple[str, ...] = ()  # for launchers alone, as `grid` is: requirements that depend on a launch's arguments
+    defaults: Values = ()  # for launchers alone: of run-time arguments
 
     def __str__(self) -> str:
         return self._text
@@ -244,7 +246,7 @@ class Unit:
     @property
     def compiled(self) -> Unit:
         """The unit without what is for launchers alone: equal for units that are compiled alike."""
-        if not self.grid and not self.requires:
+        if not self.grid and not self.requires and not self.defaults:
             return self
         return Unit(self.variant, self.target, self.source, self.arguments, self.options, (), self.reading)
 

@@ -70,8 +70,11 @@ int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_valu
         payload = precast_axis_float(PyFloat_AsDouble(value));
     else
         payload = PyLong_Check(value) || PyIndex_Check(value) ? PyLong_AsLongLong(value) : (known = 0);
-    if (!known || PyErr_Occurred())
+    int is_constant = number >= kernel->axis_count;
+    if (!known || PyErr_Occurred() || (is_constant && index->values[axis->values.first].payload != payload))
         return no_such_value(kernel, axis, value);
+    if (is_constant)
+        return 0;
     values->axes[number] = payload;
     values->axes_given |= UINT32_C(1) << number;
     return 0;

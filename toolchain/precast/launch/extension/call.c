@@ -16,7 +16,7 @@ static int is_same(PyObject *left, PyObject *right, int by_text) {
 }
 
 static int find_axis(const kernel_object *kernel, PyObject *name, int by_text) {
-    for (uint32_t i = 0; i < kernel->axis_count; i++)
+    for (uint32_t i = 0; i < kernel->axis_count + kernel->constant_count; i++)
         if (is_same(kernel->axes[i].name, name, by_text))
             return (int)i;
     return -1;
@@ -72,9 +72,11 @@ static PyObject *call_grid(kernel_object *kernel, PyObject *grid, const given *f
     for (Py_ssize_t i = 0, count = names ? PyTuple_Size(names) : 0; !failed && i < count; i++)
         failed = PyDict_SetItem(meta, PyTuple_GetItem(names, i), named[i]);
     for (uint32_t i = 0; !failed && i < kernel->argument_count; i++)
-        failed = PyDict_SetItem(meta, kernel->arguments[i].name, from->values[i]);
-    for (uint32_t i = 0; !failed && i < kernel->axis_count; i++) {
-        PyObject *value = values->axes_given >> i & 1 ? NULL : known_axis(kernel, i, values);
+        failed = PyDict_SetItem(meta, kernel->arguments[i].name,
+                                from->values[i] ? from->values[i] : kernel->arguments[i].standard);
+    for (uint32_t i = 0; !failed && i < kernel->axis_count + kernel->constant_count; i++) {
+        int is_said = i < kernel->axis_count && values->axes_given >> i & 1;
+        PyObject *value = is_said ? NULL : known_axis(kernel, i, values);
         if (value)
             failed = PyDict_SetItem(meta, kernel->axes[i].name, value);
         Py_XDECREF(value);
@@ -168,9 +170,10 @@ static void start_values(const kernel_object *kernel, call_values *values) {
 static int fill_all(kernel_object *kernel, PyObject *const *arguments, call_values *values) {
     uint32_t filled = fill_quickly(kernel, 0, arguments, values);
     while (filled < kernel->argument_count) {
-        if (!arguments[filled])
+        PyObject *value = arguments[filled] ? arguments[filled] : kernel->arguments[filled].standard;
+        if (!value)
             return lacks_arguments(kernel, arguments);
-        if (fill_argument(kernel, filled, arguments[filled], values))
+        if (fill_argument(kernel, filled, value, values))
             return -1;
         filled = fill_quickly(kernel, filled + 1, arguments, values);
     }

@@ -94,6 +94,7 @@ typedef struct quick_argument {
 typedef struct argument_info {
     PyObject *name;
     uint32_t first, slots;
+    PyObject *standard; /* what stands for it where a call leaves it out; NULL: nothing */
 } argument_info;
 
 typedef struct axis_info {
@@ -110,10 +111,10 @@ typedef struct kernel_object {
     vectorcall call;
     release_object *owner;
     uint32_t number;
-    uint32_t argument_count, slot_count, axis_count;
+    uint32_t argument_count, slot_count, axis_count, constant_count;
     const quick_argument *quick; /* by argument, as `arguments` */
     argument_info *arguments;
-    axis_info *axes;
+    axis_info *axes; /* and constants, which are like axes of one value */
     int wants_sizes; /* some unit promises range32 */
     PyObject *name;
 } kernel_object;
@@ -206,7 +207,7 @@ int unknown_name(const kernel_object *kernel, PyObject *name);
 int wrong_grid(const kernel_object *kernel, PyObject *grid);
 int no_such_value(const kernel_object *kernel, const precast_axis_record *axis, PyObject *value);
 
-/* axes.c */
+/* axes.c: numbers beyond the kernel's axes are those of its constants. */
 int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
 /* The value of an axis that the call leaves out, where it is known all the same: new, or NULL without an error. */
 PyObject *known_axis(const kernel_object *kernel, uint32_t number, const call_values *values);

@@ -15,9 +15,11 @@ static void kernel_dealloc(PyObject *self) {
     kernel_object *kernel = (kernel_object *)self;
     PyTypeObject *type = Py_TYPE(self);
     PyObject_GC_UnTrack(self);
-    for (uint32_t i = 0; kernel->arguments && i < kernel->argument_count; i++)
+    for (uint32_t i = 0; kernel->arguments && i < kernel->argument_count; i++) {
         Py_XDECREF(kernel->arguments[i].name);
-    for (uint32_t i = 0; kernel->axes && i < kernel->axis_count; i++)
+        Py_XDECREF(kernel->arguments[i].standard);
+    }
+    for (uint32_t i = 0; kernel->axes && i < kernel->axis_count + kernel->constant_count; i++)
         Py_XDECREF(kernel->axes[i].name);
     PyMem_Free((void *)kernel->quick);
     PyMem_Free(kernel->arguments);
@@ -130,16 +132,34 @@ static int add_parameter(PyObject *list, PyObject *inspect, PyObject *name, int 
     return failed;
 }
 
-/* For inspect.signature() and help(): arguments, then axes, which may have to be given, and the stream. */
+/* The default of an argument where all after it have one too: only so can a signature say it. */
+static PyObject *standard_of(const kernel_object *kernel, uint32_t argument) {
+    for (uint32_t i = argument; i < kernel->argument_count; i++)
+        if (!kernel->arguments[i].standard)
+            return NULL;
+    return kernel->arguments[argument].standard;
+}
+
+static int add_constant(PyObject *list, PyObject *inspect, const kernel_object *kernel, uint32_t number) {
+    PyObject *value = known_axis(kernel, number, NULL);
+    int failed = !value || add_parameter(list, inspect, kernel->axes[number].name, BY_NAME, value);
+    Py_XDECREF(value);
+    return failed;
+}
+
+/* For inspect.signature() and help(): arguments, then axes, which may have to be given, constants and the stream. */
 static PyObject *kernel_signature(PyObject *self, void *unused) {
     kernel_object *kernel = (kernel_object *)self;
     PyObject *inspect = PyImport_ImportModule("inspect"), *list = PyList_New(0), *signature = NULL;
     int failed = !inspect || !list;
     (void)unused;
     for (uint32_t i = 0; !failed && i < kernel->argument_count; i++)
-        failed = add_parameter(list, inspect, kernel->arguments[i].name, BY_PLACE_OR_NAME, NULL);
+        failed = add_parameter(list, inspect, kernel->arguments[i].name, BY_PLACE_OR_NAME,
+                               standard_of(kernel, i));
     for (uint32_t i = 0; !failed && i < kernel->axis_count; i++)
         failed = add_parameter(list, inspect, kernel->axes[i].name, BY_NAME, Py_Ellipsis);
+    for (uint32_t i = kernel->axis_count; !failed && i < kernel->axis_count + kernel->constant_count; i++)
+        failed = add_constant(list, inspect, kernel, i);
     if (!failed && !add_parameter(list, inspect, kernel->owner->state->names[NAME_STREAM], BY_NAME, Py_None))
         signature = PyObject_CallMethod(inspect, "Signature", "(O)", list);
     Py_XDECREF(list);

@@ -78,12 +78,12 @@ static PyObject *join(PyObject *list) {
     return text;
 }
 
-/* The names of the arguments that are not among `present`, or of all, or of the axes. */
+/* The names of the arguments that are not among `present` and must be, or of all, or of the axes. */
 static PyObject *list_names(const kernel_object *kernel, int axes, PyObject *const *present) {
     uint32_t count = axes ? kernel->axis_count : kernel->argument_count;
     PyObject *list = count ? PyList_New(0) : NULL;
     for (uint32_t i = 0; list && i < count; i++)
-        if (!present || !present[i])
+        if (!present || (!present[i] && !kernel->arguments[i].standard))
             PyList_Append(list, axes ? kernel->axes[i].name : kernel->arguments[i].name);
     return count ? join(list) : PyUnicode_FromString("none");
 }

@@ -57,16 +57,35 @@ static int promises_range32(const precast_index *index, uint32_t kernel) {
     return 0;
 }
 
+static PyObject *default_of(const precast_argument_record *argument) {
+    double real;
+    memcpy(&real, &argument->default_bits, sizeof real);
+    switch (argument->default_kind) {
+    case PRECAST_DEFAULT_INT:
+        return PyLong_FromLongLong(argument->default_bits);
+    case PRECAST_DEFAULT_BOOL:
+        return PyBool_FromLong(argument->default_bits != 0);
+    case PRECAST_DEFAULT_FLOAT:
+        return PyFloat_FromDouble(real);
+    case PRECAST_DEFAULT_NONE:
+        Py_INCREF(Py_None);
+        return Py_None;
+    default:
+        return NULL;
+    }
+}
+
 static int fill_kernel(kernel_object *kernel, const precast_index *index) {
     const precast_kernel_record *record = &index->kernels[kernel->number];
     kernel->arguments = PyMem_Calloc(record->arguments.count + 1, sizeof *kernel->arguments);
-    kernel->axes = PyMem_Calloc(record->axes.count + 1, sizeof *kernel->axes);
+    kernel->axes = PyMem_Calloc(record->axes.count + record->constants.count + 1, sizeof *kernel->axes);
     quick_argument *quick = PyMem_Calloc(record->arguments.count + 1, sizeof *quick);
     kernel->quick = quick;
     if (!kernel->arguments || !kernel->axes || !quick)
         return PyErr_NoMemory(), -1;
     kernel->argument_count = record->arguments.count;
     kernel->axis_count = record->axes.count;
+    kernel->constant_count = record->constants.count;
     kernel->slot_count = record->slots.count;
     kernel->wants_sizes = promises_range32(index, kernel->number);
     kernel->name = interned(index, record->name);
@@ -76,10 +95,11 @@ static int fill_kernel(kernel_object *kernel, const precast_index *index) {
         info->name = interned(index, argument->name);
         info->first = argument->first_slot - record->slots.first;
         info->slots = argument->slots;
+        info->standard = default_of(argument);
         if (info->slots == 1)
             quick[i] = choose_quick(info->first, index->slots[argument->first_slot].type);
     }
-    for (uint32_t i = 0; i < record->axes.count; i++) {
+    for (uint32_t i = 0; i < record->axes.count + record->constants.count; i++) {
         const precast_axis_record *axis = &index->axes[record->axes.first + i];
         kernel->axes[i] = (axis_info){interned(index, axis->name), axis->kind};
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import struct
 from collections.abc import Callable, Mapping, Sequence
 
 from precast.artifact import Parameter, TensorDescriptor
@@ -30,6 +31,7 @@ from precast.launch.formats.records import (
     ARCH_FORWARD,
     AXIS_KINDS,
     BACKENDS,
+    DEFAULT_KINDS,
     HEADER,
     HINT_KINDS,
     MAGIC,
@@ -48,6 +50,7 @@ from precast.launch.formats.values import (
     POINTER,
     SCHEMA,
     TYPE_CODES,
+    AxisInterface,
     ImagePlace,
     IndexedUnit,
     KernelInterface,
@@ -117,10 +120,7 @@ def _add_kernel(
     rules: Sequence[SelectionRule],
 ) -> None:
     argument_rows, slot_rows = _argument_rows(tables, kernel)
-    axis_rows = []
-    for axis in kernel.axes:
-        values = [(axis_payload(axis, value), tables.text(word_of(value)), 0) for value in axis.values]
-        axis_rows.append((tables.text(axis.name), AXIS_KINDS[axis.kind], *tables.span("axis_values", values)))
+    axis_rows, constant_rows = ([_axis_row(tables, axis) for axis in axes] for axes in (kernel.axes, kernel.constants))
     number = len(tables.rows["kernels"])
     unit_rows = [_unit_row(tables, number, kernel, each, images[each.image], order) for order, each in units]
     tables.add(
@@ -132,7 +132,13 @@ def _add_kernel(
         *tables.span("axes", axis_rows),
         *tables.span("units", unit_rows),
         *tables.span("rules", [_rule_row(tables, kernel, rule) for rule in rules]),
+        *tables.span("axes", constant_rows),
     )
+
+
+def _axis_row(tables: Tables, axis: AxisInterface) -> Row:
+    values = [(axis_payload(axis, value), tables.text(word_of(value)), 0) for value in axis.values]
+    return tables.text(axis.name), AXIS_KINDS[axis.kind], *tables.span("axis_values", values)
 
 
 def _argument_rows(tables: Tables, kernel: KernelInterface) -> tuple[list[Row], list[Row]]:
@@ -140,13 +146,23 @@ def _argument_rows(tables: Tables, kernel: KernelInterface) -> tuple[list[Row], 
     arguments: list[Row] = []
     slots: list[Row] = []
     for number, argument in enumerate(kernel.arguments):
-        arguments.append((tables.text(argument.name), first_slot + len(slots), len(argument.slots), 0))
+        slots_of = (first_slot + len(slots), len(argument.slots))
+        arguments.append((tables.text(argument.name), *slots_of, *_default(argument.default)))
         for slot in argument.slots:
             axis = dtype_axis_number(kernel, slot)
             flags = SLOT_OPTIONAL * slot.optional | SLOT_VARIED * slot.varied
             code = slot_code(slot)
             slots.append((tables.text(slot.name), code, slot.type == "const ptr", slot.rank, axis, number, flags))
     return arguments, slots
+
+
+def _default(default: Sequence[Constant]) -> tuple[int, int]:
+    """Kind and bits of what stands for an argument that a call leaves out."""
+    if not default:
+        return 0, 0
+    value = default[0]
+    bits = struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else value or 0
+    return DEFAULT_KINDS[type(value).__name__], int(bits)
 
 
 def _unit_row(

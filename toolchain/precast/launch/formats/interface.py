@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from precast.errors import PlanError
 from precast.launch.formats.records import AXIS_KINDS, NO_AXIS
@@ -26,6 +26,7 @@ from precast.launch.formats.values import (
     word_of,
 )
 from precast.spec.model import Argument, Constant, Spelled, Unit
+from precast.spec.names import argument_fault
 from precast.spec.spelling import python_value
 
 MAXIMUM_AXES = 16
@@ -161,7 +162,8 @@ def _describe_kernel(name: str, units: Sequence[Unit]) -> KernelInterface:
         _describe_argument(name, column, axes, units)
         for column in zip(*(run_time_arguments(unit) for unit in units), strict=True)
     )
-    kernel = KernelInterface(name, units[0].source.text, arguments, axes, bool(units[0].grid))
+    constants = _describe_constants(units, {axis.name for axis in axes})
+    kernel = KernelInterface(name, units[0].source.text, arguments, axes, bool(units[0].grid), constants)
     if len(kernel.slots) > MAXIMUM_SLOTS:
         raise PlanError(f"kernel `{name}` has {len(kernel.slots)} arguments; a launcher takes {MAXIMUM_SLOTS}")
     return kernel
@@ -179,6 +181,17 @@ def _describe_axes(kernel: str, units: Sequence[Unit]) -> tuple[AxisInterface, .
         if len(axis.values) > MAXIMUM_VALUES:
             raise PlanError(f"axis `{axis.name}` of `{kernel}` has {len(axis.values)} values; at most {MAXIMUM_VALUES}")
     return axes
+
+
+def _describe_constants(units: Sequence[Unit], axes: Collection[str]) -> tuple[AxisInterface, ...]:
+    """What a call may say besides, if it says it right."""
+    found = []
+    for column in zip(*([each for each in unit.arguments if each.type == "constexpr"] for unit in units), strict=True):
+        values = {(type(each.value).__name__, each.value): each.value for each in column}
+        name = column[0].name
+        if len(values) == 1 and name not in axes and not argument_fault(name):
+            found.append(AxisInterface(name, _axis_kind(values), (column[0].value,)))
+    return tuple(found)
 
 
 def _ordered(values: dict[tuple[str, Constant], Constant]) -> tuple[Constant, ...]:
@@ -210,7 +223,8 @@ def _describe_argument(
         _describe_slot(kernel, slot[0][0], [type_text for _, type_text in slot], axes, units)
         for slot in zip(*leaves, strict=True)
     )
-    return ArgumentInterface(column[0].name, slots)
+    default = tuple(value for name, value in units[0].defaults if name == column[0].name and len(slots) == 1)
+    return ArgumentInterface(column[0].name, slots, default)
 
 
 def _describe_slot(

@@ -17,8 +17,8 @@ SECTION = struct.Struct("<II")  # offset, count
 # Section names in file order, and the format of one record.
 RECORDS = {
     "strings": struct.Struct("<c"),
-    "kernels": struct.Struct("<12I"),  # name, source, then (first, count) of arguments, slots, axes, units, rules
-    "arguments": struct.Struct("<4I"),  # name, first slot, slots, reserved
+    "kernels": struct.Struct("<14I"),  # name, source, then (first, count) of arguments, slots, axes, units, rules, constants
+    "arguments": struct.Struct("<4Iq"),  # name, first slot, slots, kind of default, default
     "slots": struct.Struct("<IBBBBII"),  # name, type, constant, rank, dtype axis or 255, argument, flags
     "axes": struct.Struct("<4I"),  # name, kind, first value, values
     "axis_values": struct.Struct("<qII"),  # payload, text, reserved
@@ -39,6 +39,7 @@ RECORDS = {
 SECTION_ALIGNMENT = 8
 
 AXIS_KINDS = {"int": 0, "bool": 1, "float": 2, "dtype": 3, "word": 4}
+DEFAULT_KINDS = {"int": 1, "bool": 2, "float": 3, "NoneType": 4}  # 0: there is none
 PARAMETER_KINDS = {"argument": 0, "descriptor": 1, "buffer": 2, "global_scratch": 3, "profile_scratch": 4}
 HINT_KINDS = {"divisible": 0, "one": 1, "range32": 2, "absent": 3, "present": 4, "equal": 5}
 SLOT_OPTIONAL, SLOT_VARIED = 1, 2

@@ -51,6 +51,7 @@ class ArgumentInterface:
 
     name: str
     slots: tuple[Slot, ...]
+    default: tuple[Constant, ...] = ()  # one, or none
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ class KernelInterface:
     arguments: tuple[ArgumentInterface, ...]
     axes: tuple[AxisInterface, ...]
     has_grid: bool = True  # of its own; else each call gives one
+    constants: tuple[AxisInterface, ...] = ()  # constexprs that have one value in every unit, and are no axes
 
     @property
     def slots(self) -> tuple[Slot, ...]:

@@ -51,9 +51,16 @@ typedef struct precast_header {
 typedef struct precast_kernel_record {
     uint32_t name, source;
     precast_span arguments, slots, axes, units, rules;
+    precast_span constants; /* among the axes, right after the kernel's own: of one value each */
 } precast_kernel_record;
 
-typedef struct precast_argument_record { uint32_t name, first_slot, slots, reserved; } precast_argument_record;
+enum { PRECAST_NO_DEFAULT, PRECAST_DEFAULT_INT, PRECAST_DEFAULT_BOOL, PRECAST_DEFAULT_FLOAT, PRECAST_DEFAULT_NONE };
+
+/* What stands for an argument that a call of Python leaves out: a number, or the bits of a double. */
+typedef struct precast_argument_record {
+    uint32_t name, first_slot, slots, default_kind;
+    int64_t default_bits;
+} precast_argument_record;
 
 typedef struct precast_slot_record {
     uint32_t name;
@@ -112,7 +119,7 @@ typedef struct precast_assignment_record { uint32_t axis, value; } precast_assig
 typedef struct precast_requirement_record { precast_span steps; uint32_t text, reserved; } precast_requirement_record;
 
 _Static_assert(sizeof(precast_header) == 256, "header");
-_Static_assert(sizeof(precast_kernel_record) == 48, "kernel");
+_Static_assert(sizeof(precast_kernel_record) == 56, "kernel");
 _Static_assert(sizeof(precast_slot_record) == 16, "slot");
 _Static_assert(sizeof(precast_axis_record) == 16, "axis");
 _Static_assert(sizeof(precast_file_record) == 48, "file");

@@ -58,7 +58,8 @@ static int arguments_fit(const precast_index *index, const precast_kernel_record
     uint32_t next = kernel->slots.first, end = kernel->slots.first + kernel->slots.count;
     for (uint32_t i = 0; i < kernel->arguments.count; i++) {
         const precast_argument_record *argument = &index->arguments[kernel->arguments.first + i];
-        if (!precast_text_fits(index, argument->name) || argument->first_slot != next || argument->slots > end - next)
+        if (!precast_text_fits(index, argument->name) || argument->first_slot != next || argument->slots > end - next ||
+            argument->default_kind > PRECAST_DEFAULT_NONE || (argument->default_kind && argument->slots != 1))
             return 0;
         for (uint32_t j = 0; j < argument->slots; j++, next++)
             if (!slot_fits(index, kernel, i, &index->slots[next]))
@@ -89,11 +90,16 @@ int precast_kernel_fits(const precast_index *index, uint32_t number, precast_end
     if (!name_fits(index, number) || !precast_span_follows(index, PRECAST_ARGUMENTS, kernel->arguments, ends) ||
         !precast_span_follows(index, PRECAST_SLOTS, kernel->slots, ends) ||
         !precast_span_follows(index, PRECAST_AXES, kernel->axes, ends) ||
+        !precast_span_follows(index, PRECAST_AXES, kernel->constants, ends) ||
         !precast_span_follows(index, PRECAST_RULES, kernel->rules, ends) ||
         kernel->slots.count > PRECAST_MAXIMUM_SLOTS || kernel->axes.count > PRECAST_MAXIMUM_AXES)
         return 0;
     for (uint32_t i = 0; i < kernel->axes.count; i++)
         if (!axis_fits(index, &index->axes[kernel->axes.first + i], ends))
+            return 0;
+    for (uint32_t i = 0; i < kernel->constants.count; i++)
+        if (!axis_fits(index, &index->axes[kernel->constants.first + i], ends) ||
+            index->axes[kernel->constants.first + i].values.count != 1)
             return 0;
     for (uint32_t i = 0; i < kernel->rules.count; i++)
         if (!rule_fits(index, kernel, &index->rules[kernel->rules.first + i], ends))
