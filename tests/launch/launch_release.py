@@ -43,7 +43,14 @@ SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16"
          "bf16": 2, "fp32": 4, "fp64": 8, "fp8e5": 1, "fp8e4nv": 1}  # fmt: skip
 RECORDED = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64", "fp8e5")
 
-RECORD_CONSTANTS = (("PINNED", 64), ("MODE", "fast"), ("CAP", None), ("EVEN", False), ("RATE", 0.5), ("TILE", spell((16, 8))))
+RECORD_CONSTANTS = (
+    ("PINNED", 64),
+    ("MODE", "fast"),
+    ("CAP", None),
+    ("EVEN", False),
+    ("RATE", 0.5),
+    ("TILE", spell((16, 8))),
+)
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,14 @@ def test_arguments_with_a_default_may_be_left_out(small, x):
     small.record[lambda meta: seen.update(meta) or (1,)](
         out, *SCALARS, (-16, (x, 0.5)), -19, WIDTH="i32", REAL="fp16", RATE=0.5
     )
-    assert [seen[name] for name in ("real", "absent", "one", "PINNED", "MODE", "RATE")] == [0.25, None, 1, 64, "fast", 0.5]
+    assert [seen[name] for name in ("real", "absent", "one", "PINNED", "MODE", "RATE")] == [
+        0.25,
+        None,
+        1,
+        64,
+        "fast",
+        0.5,
+    ]
 
 
 def test_constants_may_be_named_and_are_checked(small, x):

@@ -73,9 +73,9 @@ hint: did you mean `i32`?""",
         '"fp16", "fp32"',
         '"fp16", "half"',
         """\
-kernels/scale.toml:6:15: error: unknown type `*half`
-    x = { type = "*{dtype}", align = 16 }
-                  ^
+kernels/scale.toml:12:18: error: unknown type `*half`
+    dtype = ["fp16", "half"]
+                     ^~~~~~
 hint: types are i1, i8, i16, i32, i64, u1, u8, u16, u32, u64, fp16, bf16, fp32, fp64, fp8e4nv, fp8e5, fp8e4b8, \
 fp8e5b16, fp8e4b15, `*T`, `tensordesc<T[128,64]>`, `(T, T)`""",
     ),
@@ -305,9 +305,9 @@ hint: did you mean `cuda:121`?""",
         '"fp16", "fp32"',
         '"fp16", "fp8e4nv"',
         """\
-kernels/scale.toml:6:15: error: cuda:80 has no type `fp8e4nv`, which argument `x` needs
-    x = { type = "*{dtype}", align = 16 }
-                  ^
+kernels/scale.toml:12:18: error: cuda:80 has no type `fp8e4nv`, which argument `x` needs
+    dtype = ["fp16", "fp8e4nv"]
+                     ^~~~~~~~~
 hint: it has fp8e4b15, fp8e5; say others in [kernel.scale.target."cuda:80"]""",
     ),
     "source in a wrong form": (

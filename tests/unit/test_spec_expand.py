@@ -215,7 +215,7 @@ def test_hints_are_the_most_specific_first():
         (
             SPEC + '[kernel.scale.constants]\nEVEN = "tl.{BLOCK}"\n',
             KERNEL,
-            "kernels/scale.toml:1:9: error: `tl.128` is not a Triton data type",
+            "kernels/scale.toml:13:10: error: `tl.128` is not a Triton data type",
         ),
     ],
 )

@@ -73,7 +73,10 @@ def test_an_absent_argument_has_no_hint(tmp_path):
 def test_a_type_that_an_axis_gives_may_have_no_such_hint(tmp_path, sets, argument, kind, said):
     spec = SPEC.replace("[128]", f'[128]\nS = ["i64", "{kind}"]')
     filled = '"{S}"' if sets else '{ type = "{S}", specialize = [16] }'
-    make_project(tmp_path, {"kernels/scale.toml": (with_hints(sets, spec) if sets else spec).replace('"i64"\n', filled + "\n", 1)})
+    make_project(
+        tmp_path,
+        {"kernels/scale.toml": (with_hints(sets, spec) if sets else spec).replace('"i64"\n', filled + "\n", 1)},
+    )
     line = "4:10" if sets else "9:21"
     assert error_text(tmp_path).startswith(f"kernels/scale.toml:{line}: error: {said}\n")
 

@@ -8,12 +8,13 @@ Language: decimal integers, names (integer arguments, axes, constexprs), `+ - * 
 `min(a, b, …)`, `max(a, b, …)`, `cdiv(a, b)`. There is no unary minus. A requirement is two such expressions with one
 of `< <= == != >= >` between them.
 
-Semantics: every value is a signed 64-bit integer; a comparison is 1 where it holds, else 0. Intermediate values may be negative; `//` rounds towards
-minus infinity, `%` has the sign of the divisor, `cdiv` rounds towards plus infinity. It is an error when
+Semantics: every value is a signed 64-bit integer; a comparison is 1 where it holds, else 0. Intermediate values may be
+negative; `//` rounds towards minus infinity, `%` has the sign of the divisor, `cdiv` rounds towards plus infinity. It is
+an error when
 
 - a value, given or computed, is below -2**63 or above 2**63 - 1 (so is `-2**63 // -1`; `-2**63 % -1` is 0),
 - the divisor of `//`, `%` or `cdiv` is 0,
-- the result of the whole expression is negative.
+- the result of a grid is negative.
 
 A postfix program is a sequence of (opcode, operand) on a stack that never holds more than `MAXIMUM_STACK`
 values; it has at most `MAXIMUM_STEPS` steps and leaves exactly one value. The operand is a signed 64-bit
@@ -147,7 +148,7 @@ def fold(expression: Expression, values: Mapping[str, int]) -> int | None:
         else:
             right, left = stack.pop(), stack.pop()
             stack.append(_apply(expression, step, left, right))
-    if stack[0] is not None and stack[0] < 0:
+    if stack[0] is not None and stack[0] < 0 and expression.noun == "grid":
         raise SpecError(f"{expression.noun} `{expression.text}` is negative: {stack[0]}", _place(expression))
     return stack[0]
 
@@ -173,7 +174,9 @@ def compile_grid(expression: Expression, arguments: Sequence[str], constants: Ma
 
 def _checked(expression: Expression, value: int, what: str) -> int:
     if not SMALLEST <= value <= LARGEST:
-        raise SpecError(f"{expression.noun} `{expression.text}` overflows: {what} is outside 64 bits", _place(expression))
+        raise SpecError(
+            f"{expression.noun} `{expression.text}` overflows: {what} is outside 64 bits", _place(expression)
+        )
     return value
 
 

@@ -62,5 +62,7 @@ def make_table(found: tuple[BuiltUnit, ...]) -> Table:
     for unit in found:
         facts = unit.result.facts
         cells = (facts.code_bytes, facts.registers, facts.spill_bytes, facts.shared_bytes, facts.num_warps)
-        table.add_row(Text(shorten_unit_text(unit.result.unit)), *("–" if cell is None else str(cell) for cell in cells))
+        table.add_row(
+            Text(shorten_unit_text(unit.result.unit)), *("–" if cell is None else str(cell) for cell in cells)
+        )
     return table

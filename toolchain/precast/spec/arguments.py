@@ -51,14 +51,19 @@ def _specialize(node: Node, kind: str) -> tuple[int, ...]:
     for item in node.items():
         if item.integer() not in (16, 1):
             raise item.error(f"an argument is specialised to 16 (divisible by 16) or 1 (equal to 1), not {item.value}")
-        check_specialized(item, kind, item.integer())
+        check_divisor(item, kind, item.integer())
+    check_specialized(node, kind)
     return tuple(dict.fromkeys(item.integer() for item in node.items()))
 
 
-def check_specialized(node: Node, kind: str, divisor: int) -> None:
-    """`SpecError` at `node` where no argument of the type is specialised so; of a type with places, what it says."""
+def check_divisor(node: Node, kind: str, divisor: int) -> None:
+    """`SpecError` at `node` where no argument of the type, as far as it is written, can be specialised so."""
     if divisor == 1 and kind.startswith("*"):
         raise node.error("a pointer cannot be specialised to 1", "only integers can")
+
+
+def check_specialized(node: Node, kind: str) -> None:
+    """`SpecError` at `node` where no argument of the type, as far as it is written, can be specialised at all."""
     if kind.startswith(("fp", "bf", "tensordesc", "(", "none")):
         raise node.error(f"an argument of type `{kind}` cannot be specialised", "only integers and pointers can")
 

@@ -18,7 +18,6 @@ from precast.spec.table import KernelTable
 from precast.spec.toml import Node
 from precast.target import Target
 
-
 MAXIMUM_REQUIREMENTS = 32
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 from precast.errors import SpecError, nearest_hint
 from precast.spec.arguments import (
     MAXIMUM_HINT_VARIANTS,
+    check_divisor,
     check_specialized,
     count_hint_variants,
     hint_place,
@@ -92,7 +93,8 @@ class _HintReader:
         if name in self._types and self._types[name].fixed:
             raise node.error(f"`{name}` has no hints: `equal` says its value")
         if name in self._types:
-            check_specialized(node, self._types[name].type, hint.divisor)
+            check_divisor(node, self._types[name].type, hint.divisor)
+            check_specialized(node, self._types[name].type)
         return hint
 
 
@@ -113,7 +115,7 @@ def count_hint_sets(spec: KernelSpec) -> int:
 
 
 def hint_sets(spec: KernelSpec, present: Collection[str]) -> tuple[HintSet, ...]:
-    """The hint sets of a variant that has the arguments `present`: what is absent has no hint, and equal sets are one."""
+    """The hint sets of a variant that has the arguments `present`: the absent have no hint, and equal sets are one."""
     if not spec.hints:
         made = hint_variants([argument for argument in spec.arguments if argument.name in present])
         return tuple(map(HintSet, made))

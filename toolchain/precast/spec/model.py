@@ -200,8 +200,8 @@ class Argument(Keyed):
 
     A constexpr has type `constexpr` and its `value`; an argument with hint `==1` keeps its type and has
     `value` 1 and `constant` set, so the launcher still takes it and the kernel does not. An argument that is absent
-    in this variant has type `none`, `value` None and `constant` set: the launcher takes a null pointer or None. One that
-    promises to `equal` 1 is a constant too; any other such value replaces the parameter where the kernel uses it.
+    in this variant has type `none`, `value` None and `constant` set: the launcher takes a null pointer or None. One
+    that promises to `equal` 1 is a constant too; any other such value replaces the parameter where the kernel uses it.
     """
 
     name: str
@@ -224,8 +224,8 @@ class Unit:
     options: Options
     grid: tuple[str, ...]  # three expressions; none where a call must give one, or where it decides nothing
     reading: SourceReading = SourceReading()
-    requires: tuple[str, ...] = ()  # for launchers alone, as `grid` is: requirements that depend on a launch's arguments
-    defaults: Values = ()  # for launchers alone: of run-time arguments
+    requires: tuple[str, ...] = ()  # requirements that depend on a launch's arguments; for launchers alone, as `grid`
+    defaults: Values = ()  # of run-time arguments; for launchers alone
 
     def __str__(self) -> str:
         return self._text

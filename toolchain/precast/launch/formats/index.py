@@ -161,8 +161,10 @@ def _default(default: Sequence[Constant]) -> tuple[int, int]:
     if not default:
         return 0, 0
     value = default[0]
-    bits = struct.unpack("<q", struct.pack("<d", value))[0] if isinstance(value, float) else value or 0
-    return DEFAULT_KINDS[type(value).__name__], int(bits)
+    kind = DEFAULT_KINDS[type(value).__name__]
+    if isinstance(value, float):
+        return kind, struct.unpack("<q", struct.pack("<d", value))[0]
+    return kind, int(value) if isinstance(value, int) else 0
 
 
 def _unit_row(

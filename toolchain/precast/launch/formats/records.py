@@ -17,7 +17,9 @@ SECTION = struct.Struct("<II")  # offset, count
 # Section names in file order, and the format of one record.
 RECORDS = {
     "strings": struct.Struct("<c"),
-    "kernels": struct.Struct("<14I"),  # name, source, then (first, count) of arguments, slots, axes, units, rules, constants
+    "kernels": struct.Struct(
+        "<14I"
+    ),  # name, source, then (first, count) of arguments, slots, axes, units, rules, constants
     "arguments": struct.Struct("<4Iq"),  # name, first slot, slots, kind of default, default
     "slots": struct.Struct("<IBBBBII"),  # name, type, constant, rank, dtype axis or 255, argument, flags
     "axes": struct.Struct("<4I"),  # name, kind, first value, values
