@@ -30,3 +30,8 @@ def __mixed_kernel(out, pair, n, MODE: tl.constexpr, BIAS: tl.constexpr = None, 
 def add_kernel(out, x, n, BLOCK: tl.constexpr):
     places = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + places, tl.load(x + places, mask=places < n) + 1, mask=places < n)
+
+
+@triton.jit(do_not_specialize=["free"], do_not_specialize_on_alignment=["any_place"])
+def hinted_kernel(x, y, n, m, zero, free, any_place, flag, real, wide: tl.int64, count: tl.int32):
+    """Arguments that the JIT specialises, and such as it does not."""

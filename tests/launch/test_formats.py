@@ -57,7 +57,7 @@ def test_damaged_packs_are_refused():
     for wrong, text in [
         (b"", "softmax.pack is not a pack"),
         (data[:-1], "softmax.pack is 4595 bytes long, its header says 4596"),
-        (data[:8] + struct.pack("<I", 2) + data[12:], "softmax.pack has schema 2, this Precast reads schema 1"),
+        (data[:8] + struct.pack("<I", 1) + data[12:], "softmax.pack has schema 1, this Precast reads schema 2"),
         (data[:-1] + b"x", "softmax.pack is damaged: an image's digest does not match"),
     ]:
         with pytest.raises(ReleaseError) as caught:

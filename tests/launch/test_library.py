@@ -130,7 +130,7 @@ def test_mismatches_are_refused_in_one_sentence(release: Path, tmp_path: Path):
     whole, packed = index.read_bytes(), pack.read_bytes()
     digest = whole[24:56].hex()
     cases = [
-        (lambda: change(index, 8, b"\2"), (2, "index.bin has schema 2, this library reads schema 1")),
+        (lambda: change(index, 8, b"\3"), (2, "index.bin has schema 3, this library reads schema 2")),
         (lambda: change(index, 12, b"\2"), (2, "index.bin has launch ABI 2, this library has launch ABI 1")),
         (lambda: change(index, 0, b"X"), (3, "index.bin is not the index of a release")),
         (lambda: change(index, 300, bytes([whole[300] ^ 1])), (3, "index.bin does not match its own digest")),

@@ -184,7 +184,8 @@ def test_status_of_an_error(small, x):
 
 def test_questions(small):
     assert " ".join(small.release.kernels) == (
-        "biased count fail features free mixed nothing numbers ordered promised record scale sole steady tally typed"
+        "biased bounded count fail features free joint mixed nothing numbers ordered pinned promised record scale sole "
+        "steady tally tiled typed"
     )
     assert small.scale.__name__ == "scale" and small.scale.axes == ("dtype", "BLOCK")
     assert small.scale.arguments == ("out", "x", "alpha", "n")

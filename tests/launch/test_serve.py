@@ -23,6 +23,8 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 from precast.engines.source_digest import digest_source
+from precast.launch.package.calls import Call
+from precast.launch.package.fragment import find_hints
 from precast.plan import plan_project
 from precast.project import read_project
 from precast.spec.spelling import python_value
@@ -131,11 +133,18 @@ def test_missing_variant_names_itself(served):
     assert refusal(served, scale(BLOCK=128)) == (
         "the release cannot run `scale_kernel`: no variant has BLOCK=128; this would make it:\n"
         '[kernel.scale_kernel]\nsource = "served_kernels.py:scale_kernel"\ngrid = ["cdiv(n, BLOCK)", "1", "1"]\n'
-        'only = ["cpu:*"]\n\n[kernel.scale_kernel.args]\nout = "*fp32"\n'
+        'only = ["cpu:*"]\nhints = [["out%16", "x%16", "n%16"]]\n\n[kernel.scale_kernel.args]\nout = "*fp32"\n'
         'x = "*fp32"\nalpha = "fp32"\nn = "i32"\n\n[kernel.scale_kernel.constants]\nBLOCK = 128'
     )
     half = aligned(64, "float16")
     assert "no variant with dtype=fp16; this would make it:\n" in refusal(served, scale(half, half, 2.0, 64))
+
+
+def test_hints_of_a_call_are_those_that_the_jit_takes():
+    values = (aligned(64), aligned(64, offset=1), 1, 17, 0, 16, aligned(64), True, 16.0, 1, 32)
+    call = Call(served_kernels.hinted_kernel, values, {}, (1,))
+    types = ["*fp32", "*fp32", "i32", "i32", "i32", "i32", "*fp32", "i1", "fp32", "i64", "i32"]
+    assert find_hints(call, dict(zip(call.values, types, strict=True))) == ["x%16", "n==1", "zero%16", "count%16"]
 
 
 MISSING = {

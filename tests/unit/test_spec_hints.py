@@ -77,7 +77,7 @@ def test_a_type_that_an_axis_gives_may_have_no_such_hint(tmp_path, sets, argumen
         tmp_path,
         {"kernels/scale.toml": (with_hints(sets, spec) if sets else spec).replace('"i64"\n', filled + "\n", 1)},
     )
-    line = "4:10" if sets else "9:21"
+    line = "4:10" if sets else "9:20"
     assert error_text(tmp_path).startswith(f"kernels/scale.toml:{line}: error: {said}\n")
 
 

@@ -1,4 +1,4 @@
-"""What a spec requires of each launch: comparisons of the grid language, what the plan decides of them, their errors."""
+"""What a spec requires of each launch: comparisons of the grid language, what the plan decides, their errors."""
 
 import pytest
 from hypothesis import given

@@ -9,8 +9,8 @@ Language: decimal integers, names (integer arguments, axes, constexprs), `+ - * 
 of `< <= == != >= >` between them.
 
 Semantics: every value is a signed 64-bit integer; a comparison is 1 where it holds, else 0. Intermediate values may be
-negative; `//` rounds towards minus infinity, `%` has the sign of the divisor, `cdiv` rounds towards plus infinity. It is
-an error when
+negative; `//` rounds towards minus infinity, `%` has the sign of the divisor, `cdiv` rounds towards plus infinity.
+It is an error when
 
 - a value, given or computed, is below -2**63 or above 2**63 - 1 (so is `-2**63 // -1`; `-2**63 % -1` is 0),
 - the divisor of `//`, `%` or `cdiv` is 0,

@@ -17,8 +17,8 @@ from precast.launch.package.calls import Call, Launched, place_of
 from precast.launch.package.fragment import Unstated, render_fragment
 from precast.launch.package.variants import CPU_IGNORES, Plan, Variants, read_variants, typed
 
-# Statuses of a launch: no unit for the device, none for the call, an argument that does not fit; and what no unit of the
-# spec would take.
+# Statuses of a launch: no unit for the device, none for the call, an argument that does not fit; what no unit of
+# the spec would take.
 _NO_FIT, _UNMET = (5, 6, 7), 13
 
 

@@ -189,7 +189,7 @@ static precast_status explain_promise(const precast_index *index, const precast_
         return precast_fail(PRECAST_BAD_ARGUMENT,
                             "argument `%s` of `%s` promises range32, and its buffer is longer than 2 GiB", name, owner);
     precast_print_slot(call->slots[promise->slot], slot->type, value, sizeof value);
-    if (promise->kind == PRECAST_EQUAL)
+    if (promise->kind == PRECAST_PINNED)
         return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` promises equal = %d, and it is %s", name, owner,
                             (int)(int32_t)promise->divisor, value);
     return precast_fail(PRECAST_BAD_ARGUMENT, "argument `%s` of `%s` promises align = %u, and %s %s", name, owner,

@@ -18,7 +18,7 @@ static inline int hint_holds(const precast_hint_record *hint, const precast_call
         return is_absent(call, hint->slot);
     case PRECAST_PRESENT:
         return !is_absent(call, hint->slot);
-    case PRECAST_EQUAL:
+    case PRECAST_PINNED:
         return (int64_t)value == (int32_t)hint->divisor;
     default:
         return (hint->divisor & (hint->divisor - 1)) ? value % hint->divisor == 0 : !(value & (hint->divisor - 1));

@@ -20,7 +20,7 @@ enum { PRECAST_CUDA = 1, PRECAST_HIP = 2, PRECAST_HOST = 3 }; /* backends */
 enum { PRECAST_ARCH_FORWARD, PRECAST_ARCH_EXACT, PRECAST_ARCH_FAMILY };
 enum { PRECAST_AXIS_INT, PRECAST_AXIS_BOOL, PRECAST_AXIS_FLOAT, PRECAST_AXIS_DTYPE, PRECAST_AXIS_WORD };
 enum { PRECAST_COOPERATIVE = 1, PRECAST_PDL = 2 }; /* flags of a unit */
-enum { PRECAST_DIVISIBLE, PRECAST_ONE, PRECAST_RANGE32, PRECAST_ABSENT, PRECAST_PRESENT, PRECAST_EQUAL }; /* of hints */
+enum { PRECAST_DIVISIBLE, PRECAST_ONE, PRECAST_RANGE32, PRECAST_ABSENT, PRECAST_PRESENT, PRECAST_PINNED }; /* hints */
 enum { PRECAST_OPTIONAL = 1, PRECAST_VARIED = 2 }; /* flags of a slot: absent in some unit; a number of several types */
 enum { PRECAST_LESS, PRECAST_AT_MOST, PRECAST_EQUAL, PRECAST_UNEQUAL, PRECAST_AT_LEAST, PRECAST_MORE };
 enum {
@@ -97,7 +97,7 @@ typedef struct precast_unit_record {
 
 /* `extra`: the number of a descriptor or of a pass's buffer; of an argument, whether the kernel surely writes there. */
 typedef struct precast_parameter_record { uint8_t kind, type; uint16_t slot; uint32_t extra; } precast_parameter_record;
-/* `divisor`: of one that is EQUAL the value, as a signed number. */
+/* `divisor`: of what is PINNED the value, a signed number. */
 typedef struct precast_hint_record { uint16_t slot, kind; uint32_t divisor; } precast_hint_record;
 
 typedef struct precast_descriptor_record {

@@ -9,7 +9,7 @@ enum { MOST_BUFFERS = 16, MOST_HINTS = 2 * PRECAST_MAXIMUM_SLOTS, MOST_PARAMETER
 enum { MOST_REQUIREMENTS = 32 };
 enum { /* kinds, as bits */
     HINTS = 1 << PRECAST_DIVISIBLE | 1 << PRECAST_ONE | 1 << PRECAST_ABSENT | 1 << PRECAST_PRESENT,
-    PROMISES = 1 << PRECAST_DIVISIBLE | 1 << PRECAST_RANGE32 | 1 << PRECAST_EQUAL
+    PROMISES = 1 << PRECAST_DIVISIBLE | 1 << PRECAST_RANGE32 | 1 << PRECAST_PINNED
 };
 enum { MOST_THREADS = 1024 }; /* warps of a program, threads of a warp, blocks of a cluster */
 
@@ -18,7 +18,7 @@ static int hints_fit(const precast_index *index, precast_span hints, uint32_t sl
         return 0;
     for (uint32_t i = 0; i < hints.count; i++) {
         const precast_hint_record *hint = &index->hints[hints.first + i];
-        if (hint->slot >= slots || hint->kind > PRECAST_EQUAL || !(kinds >> hint->kind & 1) ||
+        if (hint->slot >= slots || hint->kind > PRECAST_PINNED || !(kinds >> hint->kind & 1) ||
             (hint->kind == PRECAST_DIVISIBLE && !hint->divisor))
             return 0;
     }

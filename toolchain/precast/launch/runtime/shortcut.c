@@ -31,9 +31,10 @@ static int list_axes(const precast_index *index, const precast_unit_record *unit
 /* The number of a hint's question, which is added where it is new; PRECAST_MOST_QUESTIONS: there is none. */
 static uint32_t find_question(const precast_hint_record *hint, precast_question *questions, uint32_t *count) {
     uint64_t mask = hint->kind == PRECAST_DIVISIBLE ? (uint64_t)hint->divisor - 1 : UINT64_MAX;
-    uint32_t value = hint->kind == PRECAST_EQUAL ? hint->divisor : hint->kind == PRECAST_ONE;
+    uint32_t value = hint->kind == PRECAST_PINNED ? hint->divisor : hint->kind == PRECAST_ONE;
     precast_question wanted = {mask, value, hint->slot, hint->kind == PRECAST_PRESENT};
-    if (hint->kind == PRECAST_RANGE32 || (hint->kind == PRECAST_EQUAL && value > INT32_MAX) || (hint->kind == PRECAST_DIVISIBLE && hint->divisor & mask))
+    if (hint->kind == PRECAST_RANGE32 || (hint->kind == PRECAST_PINNED && value > INT32_MAX) ||
+        (hint->kind == PRECAST_DIVISIBLE && hint->divisor & mask))
         return PRECAST_MOST_QUESTIONS;
     for (uint32_t i = 0; i < *count; i++)
         if (questions[i].slot == wanted.slot && questions[i].mask == mask && questions[i].value == wanted.value &&
@@ -67,7 +68,7 @@ static int list_promises(const precast_index *index, const precast_unit_record *
         const precast_hint_record *promise = &index->hints[i];
         if (promise->kind == PRECAST_DIVISIBLE && !(promise->divisor & (promise->divisor - 1)))
             continue;
-        uint32_t number = promise->kind == PRECAST_EQUAL ? find_question(promise, questions, count)
+        uint32_t number = promise->kind == PRECAST_PINNED ? find_question(promise, questions, count)
                                                          : PRECAST_MOST_QUESTIONS;
         if (number == PRECAST_MOST_QUESTIONS)
             return 0;
