@@ -162,7 +162,7 @@ def fix_parameters(module: Any, signature: Mapping[str, Any], values: Mapping[st
         return
     function = module.get_function(module.get_entry_func_name())
     builder = ir.builder(context)
-    builder.set_insertion_point_to_start(function.get_body(0))
+    builder.set_insertion_point_to_start(_entry_block(module, function))
     make = {1: builder.get_int1, 8: builder.get_int8, 16: builder.get_int16, 32: builder.get_int32,
             64: builder.get_int64}  # fmt: skip
     place = 0
@@ -174,6 +174,20 @@ def fix_parameters(module: Any, signature: Mapping[str, Any], values: Mapping[st
         flat: list[Any] = []
         str_to_ty(kind, None)._flatten_ir_types(builder, flat)
         place += len(flat)
+
+
+def _entry_block(module: Any, function: Any) -> Any:
+    """The block of the first operation right inside a function: libtriton hands out no block by itself."""
+    body = function.get_region(0).id()
+    found: list[Any] = []
+
+    def look(operation: Any) -> None:
+        block = None if found else operation.get_block()
+        if block is not None and block.get_parent().id() == body:
+            found.append(block)
+
+    module.walk(look)
+    return found[0]
 
 
 def print_module(module: Any, *, locations: bool) -> str:
