@@ -1,4 +1,4 @@
-"""A stage's output comes back from the store as it was put there, in every field; what is no record of today is none."""
+"""A stage's output comes back from the store as it was put there, in every field; what is no record today is none."""
 
 import dataclasses
 import json
