@@ -110,3 +110,14 @@ def test_time_of_a_unit_that_the_store_had_is_not_kept(tree):
     assert tree.build().summary["reused"] == 3
     with sqlite3.connect(tree.folder / "build/index.sqlite") as index:
         assert index.execute("SELECT note FROM steps WHERE name LIKE 'k0:%'").fetchall() == [("7.5",)]
+
+
+def test_what_was_compiled_of_c_is_not_compiled_again(tmp_path):
+    tree = make_tree(tmp_path / "p", kernels=1)
+    times = []
+    for number in range(3):
+        tree.edit("kernels/k0.py", "value + 1" + " + 1" * number, "value + 1" + " + 1" * (number + 1))
+        build = tree.build()
+        assert build.summary["built"] == 1 and ("library" in build.steps) == (number == 0)
+        times.append({path: path.stat().st_mtime_ns for path in (tree.folder / "build/objects").rglob("*.o")})
+    assert len(times[0]) > 5 and times[0] == times[1] == times[2]

@@ -148,9 +148,11 @@ def make_decider(session: Session) -> Callable[[Any, Any, Any, Any], bool]:
         # All that feeds a target is finished before SCons asks about it, so the first answer stays true.
         if path not in known:
             known[path] = is_stale(path)
-        if known[path] or session.step_of(path) is not None:
+        if session.step_of(path) is not None:
             return known[path]
-        return bool(dependency.changed_content(target, previous, repository_node))
+        # Asked in any case: SCons keeps the digest that is taken here, and without it compiles again the next time.
+        changed = dependency.changed_content(target, previous, repository_node)
+        return bool(changed) or known[path]
 
     return decide
 
