@@ -108,7 +108,7 @@ def test_a_file_that_is_not_as_the_plan_saw_it_is_refused(tmp_path, edited):
     load_definition(use, tmp_path)
     with (tmp_path / edited).open("a") as file:
         file.write("\n")
-    with pytest.raises(PluginError, match="the files of pass `look` changed during the build"):
+    with pytest.raises(PluginError, match=r"the files of pass `look` changed during the build: one of .+\.py"):
         load_definition(use, tmp_path)
 
 
