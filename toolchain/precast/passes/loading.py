@@ -59,8 +59,9 @@ def read_verified(use: PassUse, project: Path) -> dict[Path, bytes]:
     """The bytes of the pass's files, by path; `PluginError` when they are not those that its digest was made of."""
     contents = read_contents(project, use.files)
     if use.files and digest_contents(contents, use.outside) != use.digest:
-        files = ", ".join(sorted(use.files)[:6])
-        raise PluginError(f"the files of pass `{use.name}` changed during the build: one of {files}", hint="build again")
+        names = ", ".join(sorted(use.files)[:6])
+        message = f"the files of pass `{use.name}` changed during the build: one of {names}"
+        raise PluginError(message, hint="build again")
     return {resolve_resource(name, project): data for name, data in contents.items() if data is not None}
 
 
