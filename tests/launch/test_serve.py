@@ -329,7 +329,8 @@ def test_servers_stop_in_any_order(served, other, jit, order):
 
 
 def test_each_server_is_asked_before_one_complains(served, other, jit, monkeypatch):
-    monkeypatch.setattr("served._serve.Server.launch", lambda *_: "it is not here")
+    miss = importlib.import_module("served._variants").Miss("it is not here", 0)
+    monkeypatch.setattr("served._serve.Server.launch", lambda *_: miss)
     with other.serve(), served.serve():
         scale()()
     with other.serve(), served.serve("jit"), pytest.raises(RuntimeError, match="no variant has BLOCK=128"):

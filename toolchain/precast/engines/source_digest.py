@@ -38,14 +38,39 @@ class SourceDigest:
 
     text: str
     fault: str = ""
-    reads: tuple[tuple[Mapping[str, Any], str, Any], ...] = ()  # namespace, name, and what was found there
+    reads: tuple[tuple[Any, str, Any], ...] = ()  # a mapping or an object, a name in it, and what that stood for
 
     def is_current(self) -> bool:
         """Whether every name still stands for what it did; of what can change in place nobody knows."""
         return all(
-            namespace.get(name, _MISSING) is value and not isinstance(getattr(value, "value", value), list | dict | set)
-            for namespace, name, value in self.reads
+            _is_same(_look_up(owner, name), value)
+            and not isinstance(getattr(value, "value", value), list | dict | set)
+            for owner, name, value in self.reads
         )
+
+    def watches(self) -> Iterator[tuple[Any, ...]]:
+        """What a quick check looks at: (owner, name, is it an attribute) and, where there was one, the value.
+
+        Names inside Triton and Python are left out.
+        """
+        for owner, name, value in self.reads:
+            is_attribute = not isinstance(owner, Mapping)
+            if is_attribute or not _is_known(owner.get("__name__")):
+                yield (owner, name, is_attribute, value) if value is not _MISSING else (owner, name, is_attribute)
+
+
+def _look_up(owner: Any, name: str) -> Any:
+    """A name in a namespace, a variable in its cell, or an attribute."""
+    if isinstance(owner, Mapping):
+        return owner.get(name, _MISSING)
+    try:
+        return getattr(owner, name, _MISSING)
+    except Exception:  # a cell without a value; a stand-in for what is not installed
+        return _MISSING
+
+
+def _is_same(value: Any, before: Any) -> bool:
+    return value is before or (type(value) is type(before) and type(value) in _PLAIN and repr(value) == repr(before))
 
 
 class _Undescribed(Exception):
@@ -67,7 +92,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.reads: dict[tuple[int, str], tuple[Mapping[str, Any], str, Any]] = {}
+        self.reads: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         self._seen: list[Any] = []  # functions and classes, which may reach themselves
         self._open: list[Any] = []  # containers that are being described
 
@@ -161,6 +186,8 @@ class _Reader:
         """A jit function, a constexpr function, or one of Python, by its text."""
         function = _function_of(value)
         text = _text_of(value)
+        if "_src" in vars(value):  # which Triton lets others set
+            self._watch(vars(value), "_src")
         definition = _parse_function(text)
         self.parts += [_kind_of(value), " ".join(words_of(text, definition, definition.lineno))]
         names = Names()
@@ -192,7 +219,8 @@ class _Reader:
         names.visit(definition)
         members = {name: member for name, member in vars(kind).items() if _function_of(member) is not None}
         scopes = [_closure_of(_function_of(member)) for member in members.values()]
-        own = {name: value for each in scopes for name, value in each.items() if name != "__class__"}
+        own = _Closure({name: value for each in scopes for name, value in each.items() if name != "__class__"})
+        own.cells = {name: cell for each in scopes for name, cell in each.cells.items() if name != "__class__"}
         self._describe_names(names, (own, vars(sys.modules[kind.__module__])), kind.__name__)
         lines = range(first, first + len(text.splitlines()))
         for name, member in sorted(members.items()):
@@ -226,33 +254,63 @@ class _Reader:
                 raise _Undescribed(f"`{user}` imports `{module}` while it runs")
 
     def _describe_chain(self, chain: Chain, scopes: tuple[Mapping[str, Any], ...]) -> None:
-        value, path = self._resolve(chain, scopes)
+        value, path, rest = self._resolve(chain, scopes)
         if value is not _MISSING:
             known = path and _is_triton(path) and _is_triton(_module_of(value))
-            self.parts.append(path) if known else self.describe(value)
+            self.parts.append(path) if known else self._describe_reached(value, rest)
         elif len(chain) == 1 and chain[0] in _DYNAMIC:
             raise _Undescribed("which reaches what the text does not name")
         elif len(chain) == 1 and not hasattr(builtins, chain[0]):
             self.parts.append("missing")
 
-    def _resolve(self, chain: Chain, scopes: tuple[Mapping[str, Any], ...]) -> tuple[Any, str]:
-        """What a chain stands for as far as modules and classes go, and its name in the last module; `_MISSING`."""
+    def _describe_reached(self, value: Any, rest: Chain) -> None:
+        """A value; of one that has no description, what the words after it reach, where that is a plain value."""
+        parts, seen, opened = len(self.parts), len(self._seen), len(self._open)
+        try:
+            self.describe(value)
+        except _Undescribed:
+            del self.parts[parts:], self._seen[seen:], self._open[opened:]
+            reached = self._reach(value, rest)
+            if reached is _MISSING:
+                raise
+            self.parts.append(f"reaches {reached!r}")
+
+    def _reach(self, value: Any, words: Chain) -> Any:
+        """The plain value of an object's attribute, which is watched as well; `_MISSING` for anything else."""
+        reads: dict[tuple[int, str], tuple[Any, str, Any]] = {}
+        for word in words:
+            owner = value.value if _is_triton(type(value).__module__) and hasattr(value, "value") else value
+            value = _look_up(owner, word)
+            reads[id(owner), word] = (owner, word, value)
+        plain = _plain_number(value)
+        if not words or type(plain) not in _PLAIN:
+            return _MISSING
+        self.reads.update(reads)
+        return plain
+
+    def _resolve(self, chain: Chain, scopes: tuple[Mapping[str, Any], ...]) -> tuple[Any, str, Chain]:
+        """What a chain stands for as far as modules and classes go, its name in the last module, the words after it.
+
+        The value is `_MISSING` where there is none.
+        """
         namespace = next((each for each in scopes if chain[0] in each), scopes[-1])
         value, path = namespace.get(chain[0], _MISSING), ""
         self._watch(namespace, chain[0])
-        for word in chain[1:]:
+        for number, word in enumerate(chain[1:], 1):
             if isinstance(value, ModuleType):
                 path, namespace = f"{value.__name__}.{word}", vars(value)
             elif isinstance(value, type) and not _is_known(value.__module__):
                 path, namespace = "", vars(value)
             else:
-                break
+                return value, path, chain[number:]
             value = getattr(value, word, _MISSING)
             self._watch(namespace, word)
-        return value, path
+        return value, path, ()
 
     def _watch(self, namespace: Mapping[str, Any], name: str) -> None:
-        self.reads[id(namespace), name] = (namespace, name, namespace.get(name, _MISSING))
+        cell = namespace.cells.get(name) if isinstance(namespace, _Closure) else None
+        owner, name = (namespace, name) if cell is None else (cell, "cell_contents")
+        self.reads[id(owner), name] = (owner, name, _look_up(owner, name))
 
 
 class _Blame:
@@ -339,15 +397,24 @@ def _parse_function(text: str) -> ast.FunctionDef:
         raise _Undescribed("a function that has no `def` of its own") from None
 
 
-def _closure_of(function: FunctionType) -> dict[str, Any]:
+class _Closure(dict[str, Any]):
+    """The names that a function takes from around it, with the cells that they are in."""
+
+    cells: dict[str, Any]
+
+
+def _closure_of(function: FunctionType) -> _Closure:
     """The names that a function takes from around it; one without a value yet is missing."""
-    found = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            found[name] = _MISSING
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    found = _Closure({name: _look_up(cell, "cell_contents") for name, cell in cells.items()})
+    found.cells = cells
     return found
+
+
+def _plain_number(value: Any) -> Any:
+    """A number of NumPy's as Python's own, which it is not printed as."""
+    is_number = type(value).__module__ == "numpy" and not hasattr(type(value), "__len__") and hasattr(value, "item")
+    return value.item() if is_number else value
 
 
 def _members(kind: type[enum.Enum]) -> Iterator[tuple[str, Any]]:

@@ -100,7 +100,7 @@ static int read_dimension(PyObject *item, int64_t *dimension) {
     return 0;
 }
 
-static int read_grid(PyObject *given_grid, precast_grid *grid) {
+int read_grid(PyObject *given_grid, precast_grid *grid) {
     int64_t dimensions[3] = {1, 1, 1};
     int is_one = !PyTuple_Check(given_grid) && !PyList_Check(given_grid);
     Py_ssize_t count = is_one ? 1 : PySequence_Size(given_grid);
@@ -114,38 +114,37 @@ static int read_grid(PyObject *given_grid, precast_grid *grid) {
     return failed ? -1 : 0;
 }
 
-static PyObject *launch_plainly(kernel_object *kernel, const given *from, const precast_grid *grid, call_values *values) {
-    module_state *state = kernel->owner->state;
+static precast_call describe_call(const kernel_object *kernel, const precast_grid *grid, const call_values *values) {
     const tensor_origin *origin = &values->origin;
-    precast_call call = {.kernel = kernel->number, .axes = values->axes, .axes_given = values->axes_given,
-                         .slots = values->slots, .types = values->types, .grid = grid, .backend = origin->backend,
-                         .device = origin->device};
-    if (kernel->wants_sizes)
-        call.sizes = values->sizes;
-    if (find_stream(state, from->stream, origin, &call.stream))
-        return NULL;
-    call.device_given = call.backend && call.backend != PRECAST_HOST && call.device >= 0;
+    return (precast_call){.kernel = kernel->number, .axes = values->axes, .axes_given = values->axes_given,
+                          .slots = values->slots, .types = values->types,
+                          .sizes = kernel->wants_sizes ? values->sizes : NULL, .grid = grid,
+                          .backend = origin->backend, .device = origin->device,
+                          .device_given = origin->backend && origin->backend != PRECAST_HOST && origin->device >= 0};
+}
+
+static int launch_plainly(kernel_object *kernel, PyObject *stream, const precast_grid *grid, call_values *values) {
+    precast_call call = describe_call(kernel, grid, values);
     precast_status status;
+    if (find_stream(kernel->owner->state, stream, &values->origin, &call.stream))
+        return -1;
     Py_BEGIN_ALLOW_THREADS
     status = precast_launch(kernel->owner->release, &call);
     Py_END_ALLOW_THREADS
-    if (status != PRECAST_OK)
-        return raise_status(state, status);
-    Py_RETURN_NONE;
+    return (int)status;
 }
 
 /* An error of a callback comes before what the runtime makes of it; a launch inside of a callback has its own. */
-static PyObject *launch(kernel_object *kernel, const given *from, const precast_grid *grid, call_values *values) {
+int launch_values(kernel_object *kernel, PyObject *stream, const precast_grid *grid, call_values *values) {
     int has_callbacks = kernel->owner->allocate || kernel->owner->reader;
     PyObject *outer = has_callbacks ? exchange_failure(NULL) : NULL;
-    PyObject *result = launch_plainly(kernel, from, grid, values);
-    PyObject *failure = has_callbacks || !result ? exchange_failure(outer) : NULL;
+    int status = launch_plainly(kernel, stream, grid, values);
+    PyObject *failure = has_callbacks || status ? exchange_failure(outer) : NULL;
     if (!failure)
-        return result;
-    Py_XDECREF(result);
+        return status;
     PyErr_SetObject((PyObject *)Py_TYPE(failure), failure);
     Py_DECREF(failure);
-    return NULL;
+    return -1;
 }
 
 static void start_given(const kernel_object *kernel, PyObject *const *positional, Py_ssize_t count, given *from) {
@@ -159,7 +158,7 @@ static void start_given(const kernel_object *kernel, PyObject *const *positional
     from->values = from->copy;
 }
 
-static void start_values(const kernel_object *kernel, call_values *values) {
+void start_values(const kernel_object *kernel, call_values *values) {
     values->origin = (tensor_origin){.device = -1};
     values->axes_given = 0;
     values->tensor_count = 0;
@@ -167,7 +166,7 @@ static void start_values(const kernel_object *kernel, call_values *values) {
         values->axes[i] = 0;
 }
 
-static int fill_all(kernel_object *kernel, PyObject *const *arguments, call_values *values) {
+int fill_all(kernel_object *kernel, PyObject *const *arguments, call_values *values) {
     uint32_t filled = fill_quickly(kernel, 0, arguments, values);
     while (filled < kernel->argument_count) {
         PyObject *value = arguments[filled] ? arguments[filled] : kernel->arguments[filled].standard;
@@ -190,18 +189,50 @@ static int find_grid(kernel_object *kernel, PyObject *grid, const given *from, P
     return failed;
 }
 
+/* Everything that a call says but its grid. */
+static int take_all(kernel_object *kernel, PyObject *const *positional, Py_ssize_t count, PyObject *names,
+                    PyObject *const *named, PyObject *keywords, given *from, call_values *values) {
+    if (count > kernel->argument_count)
+        return wrong_count(kernel, count);
+    start_given(kernel, positional, count, from);
+    start_values(kernel, values);
+    if ((names || keywords) && take_all_named(kernel, names, named, keywords, from, values))
+        return -1;
+    return fill_all(kernel, from->values, values);
+}
+
 PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *positional, Py_ssize_t count,
                       PyObject *names, PyObject *const *named, PyObject *keywords) {
     given from;
     call_values values;
     precast_grid size;
-    if (count > kernel->argument_count)
-        return wrong_count(kernel, count), NULL;
-    start_given(kernel, positional, count, &from);
-    start_values(kernel, &values);
-    if (((names || keywords) && take_all_named(kernel, names, named, keywords, &from, &values)) ||
-        fill_all(kernel, from.values, &values) ||
+    if (take_all(kernel, positional, count, names, named, keywords, &from, &values) ||
         (grid && find_grid(kernel, grid, &from, names, named, keywords, &values, &size)))
         return NULL;
-    return launch(kernel, &from, grid ? &size : NULL, &values);
+    int status = launch_values(kernel, from.stream, grid ? &size : NULL, &values);
+    if (status)
+        return status < 0 ? NULL : raise_status(kernel->owner->state, status);
+    Py_RETURN_NONE;
+}
+
+/* What a call would launch, and on which stream: loaded, so that all but the driver's own refusals are told. */
+PyObject *choose_for_call(kernel_object *kernel, PyObject *const *positional, Py_ssize_t count, PyObject *keywords) {
+    given from;
+    call_values values;
+    precast_chosen chosen;
+    if (take_all(kernel, positional, count, NULL, NULL, keywords, &from, &values))
+        return NULL;
+    precast_call call = describe_call(kernel, NULL, &values);
+    precast_status status;
+    if (find_stream(kernel->owner->state, from.stream, &values.origin, &call.stream))
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    status = precast_choose(kernel->owner->release, &call, &chosen);
+    Py_END_ALLOW_THREADS
+    if (status != PRECAST_OK)
+        return raise_status(kernel->owner->state, status);
+    const precast_index *index = precast_index_of(kernel->owner->release);
+    return Py_BuildValue("(sKK)", precast_text(index, index->units[chosen.unit].text),
+                         (unsigned long long)(uintptr_t)chosen.function,
+                         (unsigned long long)(uintptr_t)call.stream);
 }

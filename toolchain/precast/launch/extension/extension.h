@@ -58,12 +58,15 @@ enum name {
     NAME_DATA_PTR, NAME_DTYPE, NAME_GET_DEVICE, NAME_DLPACK, NAME_DLPACK_DEVICE, NAME_ARRAY_INTERFACE,
     NAME_CUDA_INTERFACE, NAME_EXCHANGE, NAME_SHAPE, NAME_STRIDE, NAME_BASE, NAME_STRIDES, NAME_PADDING, NAME_STREAM,
     NAME_CUDA_STREAM, NAME_PTR, NAME_STREAM_PROTOCOL, NAME_DATA, NAME_TYPESTR, NAME_NAME, NAME_ROUND,
-    NAME_INDEX, NAME_SET_ITEM, NAME_STORAGE, NAME_TORCH_DISPATCH, NAME_COUNT
+    NAME_INDEX, NAME_SET_ITEM, NAME_STORAGE, NAME_TORCH_DISPATCH, NAME_ENTER_HOOK, NAME_EXIT_HOOK, NAME_CALLS,
+    NAME_VALUE, NAME_GRID, NAME_WARMUP, NAME_RUN, NAME_COUNT
 };
 
 typedef struct module_state {
-    PyTypeObject *release_type, *kernel_type, *bound_type;
+    PyTypeObject *release_type, *kernel_type, *bound_type, *dispatcher_type, *subscript_type, *served_call_type,
+        *served_function_type;
     PyObject *error;
+    PyObject *method_type; /* Python's bound method */
     PyObject *names[NAME_COUNT];
     reader readers[MOST_READERS];
     int reader_count;
@@ -105,6 +108,11 @@ typedef struct axis_info {
 /* Part of the interpreter's stable interface since 3.12 by name, and in its heap types since 3.9. */
 #define HAVE_VECTORCALL (1UL << 11)
 typedef PyObject *(*vectorcall)(PyObject *, PyObject *const *, size_t, PyObject *);
+
+/* The top bit of a fast call's count is the caller's own. */
+static inline Py_ssize_t count_of(size_t count_and_flag) {
+    return (Py_ssize_t)(count_and_flag << 1 >> 1);
+}
 
 typedef struct kernel_object {
     PyObject_HEAD
@@ -171,11 +179,11 @@ int find_stream(module_state *state, PyObject *given, const tensor_origin *origi
 /* call.c */
 PyObject *call_kernel(kernel_object *kernel, PyObject *grid, PyObject *const *positional, Py_ssize_t count,
                       PyObject *names, PyObject *const *named, PyObject *keywords);
+PyObject *choose_for_call(kernel_object *kernel, PyObject *const *positional, Py_ssize_t count, PyObject *keywords);
 
 /* kernel_object.c */
 void start_kernel(kernel_object *kernel);
 
-/* arguments.c */
 #define MOST_TENSORS PRECAST_MAXIMUM_DESCRIPTORS
 
 typedef struct call_values {
@@ -189,6 +197,14 @@ typedef struct call_values {
     precast_tensor tensors[MOST_TENSORS];
 } call_values;
 
+/* call.c, the steps of a call: -1 with the error set, else 0; of the launch its status. `arguments` has one for each of
+ * the kernel's, NULL where it is not given; `stream` is NULL or None for the tensors' own. */
+void start_values(const kernel_object *kernel, call_values *values);
+int fill_all(kernel_object *kernel, PyObject *const *arguments, call_values *values);
+int read_grid(PyObject *given, precast_grid *grid);
+int launch_values(kernel_object *kernel, PyObject *stream, const precast_grid *grid, call_values *values);
+
+/* arguments.c */
 int fill_argument(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
 int note_device(kernel_object *kernel, const tensor_view *view, PyObject *name, call_values *values);
 

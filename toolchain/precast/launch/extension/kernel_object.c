@@ -30,20 +30,20 @@ static void kernel_dealloc(PyObject *self) {
     Py_DECREF(type);
 }
 
-/* Both kinds of object are called fast; a call with a tuple and a dict comes this way. */
-static PyObject *call_slowly(kernel_object *kernel, PyObject *grid, PyObject *positional, PyObject *keywords) {
-    PyObject *items[PRECAST_MAXIMUM_SLOTS];
+static Py_ssize_t read_items(PyObject *positional, PyObject *items[PRECAST_MAXIMUM_SLOTS]) {
     Py_ssize_t count = PyTuple_Size(positional);
     if (count > PRECAST_MAXIMUM_SLOTS)
         count = PRECAST_MAXIMUM_SLOTS;
     for (Py_ssize_t i = 0; i < count; i++)
         items[i] = PyTuple_GetItem(positional, i);
-    return call_kernel(kernel, grid, items, count, NULL, NULL, keywords);
+    return count;
 }
 
-/* The top bit of a fast call's count is the caller's own. */
-static Py_ssize_t count_of(size_t count_and_flag) {
-    return (Py_ssize_t)(count_and_flag << 1 >> 1);
+/* Both kinds of object are called fast; a call with a tuple and a dict comes this way. */
+static PyObject *call_slowly(kernel_object *kernel, PyObject *grid, PyObject *positional, PyObject *keywords) {
+    PyObject *items[PRECAST_MAXIMUM_SLOTS];
+    Py_ssize_t count = read_items(positional, items);
+    return call_kernel(kernel, grid, items, count, NULL, NULL, keywords);
 }
 
 static PyObject *kernel_call(PyObject *self, PyObject *positional, PyObject *keywords) {
@@ -167,6 +167,18 @@ static PyObject *kernel_signature(PyObject *self, void *unused) {
     return signature;
 }
 
+static PyObject *choose_unit(PyObject *self, PyObject *positional, PyObject *keywords) {
+    PyObject *items[PRECAST_MAXIMUM_SLOTS];
+    Py_ssize_t count = read_items(positional, items);
+    return choose_for_call((kernel_object *)self, items, count, keywords);
+}
+
+static PyMethodDef kernel_methods[] = {
+    {"choose", (PyCFunction)(void (*)(void))choose_unit, METH_VARARGS | METH_KEYWORDS,
+     "What a call with these arguments would launch: the unit's name, its function's address, the stream."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyGetSetDef kernel_fields[] = {
     {"__name__", kernel_name, NULL, "The kernel's name in its spec.", NULL},
     {"arguments", names_of, NULL, "Names of the run-time arguments, in order.", NULL},
@@ -182,7 +194,7 @@ static PyMemberDef kernel_members[] = {
 
 static PyType_Slot kernel_slots[] = {
     {Py_tp_dealloc, kernel_dealloc}, {Py_tp_traverse, kernel_traverse}, {Py_tp_call, kernel_call}, {Py_mp_subscript, kernel_subscript},
-    {Py_tp_repr, kernel_repr}, {Py_tp_getset, kernel_fields},
+    {Py_tp_repr, kernel_repr}, {Py_tp_getset, kernel_fields}, {Py_tp_methods, kernel_methods},
     {Py_tp_members, kernel_members},
     {Py_tp_doc, "A kernel: call it, or call `kernel[grid]`."}, {0, NULL},
 };

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "extension.h"
+#include "served.h"
 
 static const char *const name_texts[NAME_COUNT] = {
     [NAME_DATA_PTR] = "data_ptr", [NAME_DTYPE] = "dtype", [NAME_GET_DEVICE] = "get_device",
@@ -13,7 +13,9 @@ static const char *const name_texts[NAME_COUNT] = {
     [NAME_CUDA_STREAM] = "cuda_stream", [NAME_PTR] = "ptr", [NAME_STREAM_PROTOCOL] = "__cuda_stream__",
     [NAME_DATA] = "data", [NAME_TYPESTR] = "typestr", [NAME_NAME] = "name", [NAME_ROUND] = "round_f32_to_tf32",
     [NAME_INDEX] = "__index__", [NAME_SET_ITEM] = "__setitem__", [NAME_STORAGE] = "untyped_storage",
-    [NAME_TORCH_DISPATCH] = "__torch_dispatch__",
+    [NAME_TORCH_DISPATCH] = "__torch_dispatch__", [NAME_ENTER_HOOK] = "launch_enter_hook",
+    [NAME_EXIT_HOOK] = "launch_exit_hook", [NAME_CALLS] = "calls", [NAME_VALUE] = "value", [NAME_GRID] = "grid",
+    [NAME_WARMUP] = "warmup", [NAME_RUN] = "run",
 };
 
 PyObject *raise_status(module_state *state, precast_status status) {
@@ -82,16 +84,37 @@ static PyObject *make_error(PyObject *module) {
                                      PyExc_RuntimeError, NULL);
 }
 
+static PyTypeObject *make_type(PyObject *module, PyType_Spec *spec) {
+    return (PyTypeObject *)PyType_FromModuleAndSpec(module, spec, NULL);
+}
+
+static PyObject *find_method_type(void) {
+    PyObject *types = PyImport_ImportModule("types");
+    PyObject *type = types ? PyObject_GetAttrString(types, "MethodType") : NULL;
+    Py_XDECREF(types);
+    return type;
+}
+
+static int make_types(PyObject *module, module_state *state) {
+    const struct { PyTypeObject **into; PyType_Spec *spec; } types[] = {
+        {&state->release_type, &release_spec}, {&state->kernel_type, &kernel_spec}, {&state->bound_type, &bound_spec},
+        {&state->dispatcher_type, &dispatcher_spec}, {&state->subscript_type, &subscript_spec},
+        {&state->served_call_type, &served_call_spec}, {&state->served_function_type, &served_function_spec},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!(*types[i].into = make_type(module, types[i].spec)))
+            return -1;
+    return 0;
+}
+
 static int fill_state(PyObject *module, module_state *state) {
     state->torch_is_hip = -1;
     for (int i = 0; i < NAME_COUNT; i++)
         if (!(state->names[i] = PyUnicode_InternFromString(name_texts[i])))
             return -1;
-    state->release_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &release_spec, NULL);
-    state->kernel_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
-    state->bound_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &bound_spec, NULL);
     state->error = make_error(module);
-    return state->release_type && state->kernel_type && state->bound_type && state->error ? 0 : -1;
+    state->method_type = find_method_type();
+    return state->error && state->method_type ? make_types(module, state) : -1;
 }
 
 static int execute(PyObject *module) {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "extension.h"
+#include "served.h"
 #include "state.h"
 
 static int release_traverse(PyObject *self, visitproc visit, void *arg) {
@@ -240,6 +240,8 @@ static PyMethodDef methods[] = {
     {"set_threads", set_threads, METH_O, "Threads that CPU launches use, 1 to 1024; 0: as many as the process may run on now."},
     {"set_allocator", set_allocator, METH_O, "A function (bytes, alignment, stream, device) for scratch, or None."},
     {"set_buffer_reader", set_buffer_reader, METH_O, "Who gets the device buffers of passes after a launch, or None."},
+    {"dispatcher", make_dispatcher, METH_VARARGS,
+     "(slow, settings, constexpr): what serves Triton's calls; `slow` is asked for those that are not known."},
     {"check_signature", check_signature, METH_O, "Raises unless the manifest is signed by this ed25519 public key."},
     {NULL, NULL, 0, NULL},
 };

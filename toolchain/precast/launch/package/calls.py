@@ -1,16 +1,17 @@
 """One `kernel[grid](…)` of Triton: its values by name, its options, its grid.
 
-In: a jit function with the arguments of a call. Out: a `Call`, and a `Launched` once it ran. This file goes into a
-release's Python package, with the standard library alone.
+In: a jit function with the arguments of a call. Out: a `Call`. This file goes into a release's Python package, with
+the standard library alone.
 """
 
 from __future__ import annotations
 
 import enum
 import inspect
-import itertools
 import operator
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from precast.spec.spelling import Spelled, format_constant, spell
@@ -39,7 +40,9 @@ class Call:
         self.keywords = keywords
         self.grid = grid
         self.values = bind(function, arguments, keywords)
-        self.constants = {each.name: plain(self.values[each.name]) for each in function.params if each.is_constexpr}
+        constants = {each.name: self.values[each.name] for each in function.params if each.is_constexpr}
+        self.constants = {name: plain(value) for name, value in constants.items()}
+        self.numbers = {name: found for name, value in constants.items() if (found := number_of(value)) is not None}
         self._parameters = frozenset(self.values)
 
     def options(self, known: frozenset[str]) -> dict[str, Any]:
@@ -65,30 +68,6 @@ class Call:
         if not 1 <= len(sizes) <= 3:
             raise TypeError(f"the grid of `{self.name}` is one to three integers, not {grid!r}")
         return sizes
-
-
-class Launched:
-    """What a served call returns: `launched[grid](...)` launches again, as Triton's compiled kernels do.
-
-    It takes values by place, of the constexprs too or without them all; what the call had for those stays.
-    """
-
-    def __init__(self, kernel: Any, axes: Mapping[str, Any], call: Call) -> None:
-        self._kernel = kernel
-        self._axes = axes
-        self._is_constant = [name in call.constants for name in call.values]
-        self.name = call.name
-
-    def __getitem__(self, grid: Any) -> Callable[..., None]:
-        def launch(*arguments: Any, stream: Any = None) -> None:
-            if len(arguments) == len(self._is_constant):
-                arguments = tuple(itertools.compress(arguments, (not each for each in self._is_constant)))
-            self._kernel[grid](*arguments, **self._axes, **({} if stream is None else {"stream": stream}))
-
-        return launch
-
-    def __repr__(self) -> str:
-        return f"<`{self.name}` of a release>"
 
 
 def bind(function: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,10 +105,9 @@ def star_of(function: Any) -> tuple[int, str] | None:
 
 def plain(value: Any) -> Any:
     """A constexpr's value as a release knows it; an element type as `tl.` and its short name, however it is written."""
-    if type(value).__name__ == "constexpr":
-        value = value.value
+    value = unwrapped(value)
     if isinstance(value, enum.Enum):
-        return Spelled(f"{type(value).__module__}:{type(value).__qualname__}.{value.name}")
+        return Spelled(f"{_module_of(type(value))}:{type(value).__qualname__}.{value.name}")
     if hasattr(value, "fn") and hasattr(value, "src"):  # a jit function
         return Spelled(f"{value.fn.__module__}:{value.fn.__qualname__}")
     if type(value) is tuple:
@@ -142,6 +120,23 @@ def plain(value: Any) -> Any:
         word = str(value).rpartition(".")[2]
         return f"tl.{DTYPES.get(word, word)}"
     return value
+
+
+def unwrapped(value: Any) -> Any:
+    """A constexpr's value without Triton's wrapper."""
+    return value.value if type(value).__name__ == "constexpr" else value
+
+
+def number_of(value: Any) -> Any:
+    """What a member of an enumeration of numbers or texts is besides; None for any other value."""
+    value = unwrapped(value)
+    return plain(value.value) if isinstance(value, enum.Enum) and isinstance(value, int | str) else None
+
+
+def _module_of(kind: type) -> str:
+    """Where a class is defined; of a program's own file the name that it has when it is imported."""
+    file = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(file).stem if kind.__module__ == "__main__" and file else kind.__module__
 
 
 def _spell_item(value: Any) -> Any:

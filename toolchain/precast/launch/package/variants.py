@@ -7,8 +7,9 @@ package, with the standard library alone.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from precast.launch.package.calls import Call, place_of, plain
@@ -18,6 +19,22 @@ from precast.spec.spelling import Spelled, python_value
 CPU_IGNORES = frozenset({"num_warps", "num_ctas", "num_stages", "maxnreg"})
 # What Triton takes for an axis that a call does not say.
 _DEFAULTS = {"num_warps": 4, "num_ctas": 1}
+
+
+class Miss(str):
+    """Why a kernel does not take a call, for the end of a sentence; of several, the nearest is told."""
+
+    nearness: tuple[int, int]
+    can_be_built: bool  # a unit of other values would take it
+
+    def __new__(cls, text: str, stage: int, within: int = 0, can_be_built: bool = True) -> Miss:
+        self = super().__new__(cls, text)
+        self.nearness = (stage, within)
+        self.can_be_built = can_be_built
+        return self
+
+
+AT_SOURCE, AT_CONSTANTS, AT_OPTIONS, AT_VALUES, AT_UNITS = range(5)  # stages: where a miss is found
 
 
 @dataclass(frozen=True)
@@ -31,14 +48,18 @@ class Unit:
     axes: dict[str, Any]
     grid: tuple[str, ...]
     requires: tuple[str, ...] = ()
+    warps: int = 0
+    ctas: int = 0
+    shared_bytes: int = 0
 
     @property
     def backend(self) -> str:
         return self.target.partition(":")[0]
 
-    def has_constants(self, constants: dict[str, Any]) -> bool:
+    def has_constants(self, constants: dict[str, Any], numbers: Mapping[str, Any] = MappingProxyType({})) -> bool:
+        """Whether these are its constexprs; `numbers` has what members of enumerations are besides."""
         return self.constants.keys() == constants.keys() and all(
-            type(value) is type(self.constants[name]) and value == self.constants[name]
+            _is_same(value, self.constants[name]) or (name in numbers and _is_same(numbers[name], self.constants[name]))
             for name, value in constants.items()
         )
 
@@ -56,6 +77,7 @@ class Plan:
     """How calls with the same constexprs and options are launched: the axes to name."""
 
     axes: dict[str, Any]
+    place: str = ""  # where the call's tensors are, if that matters: cpu, gpu, any
 
 
 class Variants:
@@ -65,15 +87,15 @@ class Variants:
         self.kernel = kernel
         self.units: list[Unit] = []
         self._release = release
-        self._plans: dict[tuple[Any, ...], Plan | str | None] = {}
+        self._plans: dict[tuple[Any, ...], Plan | Miss | None] = {}
 
-    def find(self, call: Call, options: dict[str, Any]) -> Plan | str:
-        """The plan for a call, or why there is none, for the end of a sentence."""
+    def find(self, call: Call, options: dict[str, Any]) -> Plan | Miss:
+        """The plan for a call, or why there is none."""
         key = (*typed(call.constants), "and", *typed(options))
         try:
             hash(key)
         except TypeError:  # what cannot be a key is no unit's value either
-            return describe_unhashable(call.constants, options)
+            return Miss(describe_unhashable(call.constants, options), AT_CONSTANTS)
         if key not in self._plans:
             self._plans[key] = self._choose(call, options, "")
         found = self._plans[key]
@@ -82,13 +104,13 @@ class Variants:
             key = (*key, place)
             found = self._plans.get(key) or self._choose(call, options, place)
             self._plans[key] = found
-        return found or "it depends on the device which unit is meant"
+        return found or Miss("it depends on the device which unit is meant", AT_OPTIONS)
 
-    def _choose(self, call: Call, options: dict[str, Any], place: str) -> Plan | str | None:
+    def _choose(self, call: Call, options: dict[str, Any], place: str) -> Plan | Miss | None:
         """The plan; why there is none; None where it depends on the device, and `place` does not say which."""
-        fitting = [unit for unit in self.units if unit.has_constants(call.constants)]
+        fitting = [unit for unit in self.units if unit.has_constants(call.constants, call.numbers)]
         if not fitting:
-            return f"no variant has {describe_values(call.constants)}"
+            return Miss(f"no variant has {describe_values(call.constants)}", AT_CONSTANTS)
         refused = {unit.target: unit.disagreement(options) for unit in fitting if unit.disagreement(options)}
         agreeing = [unit for unit in fitting if not unit.disagreement(options)]
         refused = {target: name for target, name in refused.items() if target not in {each.target for each in agreeing}}
@@ -99,8 +121,8 @@ class Variants:
             refused = {target: name for target, name in refused.items() if target in reached}
             agreeing = [unit for unit in agreeing if unit.target in reached]
         for name in refused.values():
-            return f"no variant has {describe_values({name: options[name]})}"
-        return Plan(self._axes(call.constants, options, agreeing))
+            return Miss(f"no variant has {describe_values({name: options[name]})}", AT_OPTIONS)
+        return Plan(self._axes(fitting[0].constants, options, agreeing), place)
 
     def _reached(self, units: Iterable[Unit], place: str) -> set[str]:
         """The targets that the device here can run."""
@@ -136,9 +158,13 @@ def read_variants(release: Any) -> dict[str, list[Variants]]:
             found.setdefault(about["source"], []).append(kernels[name])
         constants = {each: _constant_of(value) for each, value in about["constants"].items()}
         unit = Unit(entry["unit"], entry["target"], constants, about["options"], about["axes"], tuple(about["grid"]),
-                    tuple(about["requires"]))  # fmt: skip
+                    tuple(about["requires"]), entry["warps"], entry["ctas"], entry["shared_bytes"])  # fmt: skip
         kernels[name].units.append(unit)
     return found
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    return type(value) is type(other) and bool(value == other)
 
 
 def _constant_of(described: Any) -> Any:

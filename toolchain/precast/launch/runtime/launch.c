@@ -150,7 +150,15 @@ static precast_status launch_unit(precast_release *release, precast_device *devi
 static precast_status launch_on(precast_release *release, precast_device *device, const precast_call *call) {
     uint32_t unit;
     precast_status status = precast_select(release, device, call, &unit);
-    return status == PRECAST_OK ? launch_unit(release, device, unit, precast_ready_unit(device, unit), call) : status;
+    if (status != PRECAST_OK)
+        return status;
+    const precast_ready *ready = precast_ready_unit(device, unit);
+    if (!call->chosen)
+        return launch_unit(release, device, unit, ready, call);
+    if (!ready && (status = precast_load_unit(release, device, unit, &ready)) != PRECAST_OK)
+        return status;
+    *call->chosen = (precast_chosen){unit, ready->function};
+    return PRECAST_OK;
 }
 
 static precast_status launch_here(precast_release *release, const precast_driver *driver, const precast_call *call) {
@@ -180,6 +188,12 @@ static APART precast_status launch_anew(precast_release *release, const precast_
     if (status != PRECAST_OK)
         return status;
     return driver && call->device_given ? launch_there(release, driver, call) : launch_here(release, driver, call);
+}
+
+precast_status precast_choose(precast_release *release, const precast_call *call, precast_chosen *chosen) {
+    precast_call choosing = *call;
+    choosing.chosen = chosen;
+    return launch_anew(release, &choosing);
 }
 
 /* With a grid of its own, or where there is no usual unit. */

@@ -23,7 +23,11 @@ typedef struct precast_call {
     const precast_grid *grid;   /* NULL: the spec's */
     int backend;                /* PRECAST_CUDA, PRECAST_HIP, PRECAST_HOST; 0: by stream and what is there */
     int device_given, device;   /* the driver's ordinal; else the current device */
+    struct precast_chosen *chosen; /* `precast_choose`: what would be launched; nothing is */
 } precast_call;
+
+/* A loaded unit and its function: the driver's, or an address in memory. */
+typedef struct precast_chosen { uint32_t unit; void *function; } precast_chosen;
 
 /* `anchor` is an address in the library whose release NULL as folder means. `public_key` NULL: no signature asked. */
 precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
@@ -43,6 +47,8 @@ void precast_close(precast_release *release);
 precast_status precast_launch(precast_release *release, const precast_call *call);
 precast_status precast_launch_values(precast_release *release, uint32_t kernel, precast_stream stream,
                                      const int64_t *axes, const uint64_t *slots, const precast_grid *grid);
+/* The unit that `precast_launch` would run, whatever the grid. */
+precast_status precast_choose(precast_release *release, const precast_call *call, precast_chosen *chosen);
 
 precast_status precast_preload(precast_release *release, precast_stream stream, const char *kernel);
 precast_status precast_unload(precast_release *release);

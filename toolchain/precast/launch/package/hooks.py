@@ -1,0 +1,101 @@
+"""A launch for Triton, with the launch hooks that profilers set; and what a served call returns.
+
+In: a kernel of the release, what Triton calls it with. Out: the launch, told to the hooks as Triton tells its own. This
+file goes into a release's Python package.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from precast.launch.package.calls import Call
+from precast.launch.package.variants import Unit, Variants
+
+
+class Launched:
+    """What a served call returns: `launched[grid](...)` launches again, as Triton's compiled kernels do.
+
+    It takes values by place, of the constexprs too or without them all; what the call had for those stays.
+    """
+
+    def __init__(self, variants: Variants, axes: Mapping[str, Any], call: Call) -> None:
+        self._variants = variants
+        self._axes = axes
+        self._function = call.function
+        self._constants = {name: call.values[name] for name in call.constants}
+        self._is_constant = [name in call.constants for name in call.values]
+        self.name = call.name
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
+        def launch(*arguments: Any, stream: Any = None) -> None:
+            if len(arguments) == len(self._is_constant):
+                arguments = tuple(itertools.compress(arguments, (not each for each in self._is_constant)))
+            values = dict(zip(self._names(), arguments, strict=False)) | self._constants
+            launch_hooked(self._variants, self._axes, grid, arguments, stream, self._function, values)
+
+        return launch
+
+    def __repr__(self) -> str:
+        return f"<`{self.name}` of a release>"
+
+    def _names(self) -> Sequence[str]:
+        return list(itertools.compress(self._function.arg_names, (not each for each in self._is_constant)))
+
+
+def launch_hooked(
+    variants: Variants,
+    axes: Mapping[str, Any],
+    grid: Any,
+    arguments: Sequence[Any],
+    stream: Any,
+    function: Any,
+    values: Mapping[str, Any],
+) -> None:
+    """Launches; `values` are the function's, by name. Hooks run around a launch that a unit was found for."""
+    named = {**axes, **({} if stream is None else {"stream": stream})}
+    enter, leave = find_hooks()
+    if enter is None and leave is None:
+        variants.kernel[grid](*arguments, **named)
+        return
+    told = _describe_launch(variants.kernel.choose(*arguments, **named), variants.units, grid, function, values)
+    if enter is not None:
+        enter(told)
+    variants.kernel[grid](*arguments, **named)
+    if leave is not None:
+        leave(told)
+
+
+def find_hooks() -> tuple[Any, Any]:
+    """Triton's hooks before and after a launch; None where there is none."""
+    from triton import knobs
+
+    hooks = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+    enter, leave = (None if hook is None or not getattr(hook, "calls", True) else hook for hook in hooks)
+    return enter, leave
+
+
+def _describe_launch(
+    chosen: tuple[str, int, int], units: Sequence[Unit], grid: Any, function: Any, values: Mapping[str, Any]
+) -> Any:
+    """What Triton gives its hooks; what the kernel's own `launch_metadata` adds is computed when it is read."""
+    from triton.compiler.compiler import LazyDict
+
+    name, address, stream = chosen
+    unit = next(each for each in units if each.name == name)
+    told = LazyDict({"name": function.__name__, "function": address, "stream": stream})
+    if function.launch_metadata is not None:
+        told.add(function.launch_metadata, (grid, _metadata_of(unit, function.__name__), dict(values)))
+    return told
+
+
+def _metadata_of(unit: Unit, name: str) -> Any:
+    """The part of a compiled kernel's metadata that a release knows."""
+    from triton.backends.compiler import GPUTarget
+
+    backend, _, arch = unit.target.partition(":")
+    target = GPUTarget(backend, int(arch) if arch.isdigit() else arch, {"cuda": 32, "hip": 64}.get(backend, 1))
+    known = {"name": name, "target": target, "shared": unit.shared_bytes, "num_warps": unit.warps, "num_ctas": unit.ctas}
+    return SimpleNamespace(**{**unit.options, **known})
