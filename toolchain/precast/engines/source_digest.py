@@ -41,10 +41,9 @@ class SourceDigest:
     reads: tuple[tuple[Any, str, Any], ...] = ()  # a mapping or an object, a name in it, and what that stood for
 
     def is_current(self) -> bool:
-        """Whether every name still stands for what it did; of what can change in place nobody knows."""
+        """Whether all that the function takes from elsewhere is what it was; of what changes in place nobody knows."""
         return all(
-            _is_same(_look_up(owner, name), value)
-            and not isinstance(getattr(value, "value", value), list | dict | set)
+            _is_same(_look_up(owner, name), value) and not isinstance(getattr(value, "value", value), list | dict | set)
             for owner, name, value in self.reads
         )
 
@@ -79,7 +78,7 @@ class _Undescribed(Exception):
 
 def digest_source(function: Any) -> SourceDigest:
     """The digest of a jit function with all that it reaches."""
-    reader = _Reader()
+    reader = _Reader(function)
     try:
         reader.describe(function)
     except _Undescribed as fault:
@@ -90,8 +89,9 @@ def digest_source(function: Any) -> SourceDigest:
 class _Reader:
     """Collects the description of a function, part by part."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: Any) -> None:
         self.parts: list[str] = []
+        self._function = function
         self.reads: dict[tuple[int, str], tuple[Any, str, Any]] = {}
         self._seen: list[Any] = []  # functions and classes, which may reach themselves
         self._open: list[Any] = []  # containers that are being described
@@ -186,7 +186,7 @@ class _Reader:
         """A jit function, a constexpr function, or one of Python, by its text."""
         function = _function_of(value)
         text = _text_of(value)
-        if "_src" in vars(value):  # which Triton lets others set
+        if value is not self._function and "_src" in vars(value):  # which Triton lets others set
             self._watch(vars(value), "_src")
         definition = _parse_function(text)
         self.parts += [_kind_of(value), " ".join(words_of(text, definition, definition.lineno))]

@@ -20,9 +20,11 @@ static const char *const name_texts[NAME_COUNT] = {
 
 PyObject *raise_status(module_state *state, precast_status status) {
     PyObject *error = PyObject_CallFunction(state->error, "s", precast_error());
-    PyObject *number = error ? PyLong_FromLong(status) : NULL;
-    if (number && !PyObject_SetAttrString(error, "status", number))
+    PyObject *number = error ? PyLong_FromLong(status) : NULL, *nearness = PyLong_FromLong(precast_nearness());
+    if (number && nearness && !PyObject_SetAttrString(error, "status", number) &&
+        !PyObject_SetAttrString(error, "nearness", nearness))
         PyErr_SetObject(state->error, error);
+    Py_XDECREF(nearness);
     Py_XDECREF(number);
     Py_XDECREF(error);
     return NULL;

@@ -56,7 +56,8 @@ typedef struct parameter {
 
 /* A name that the function's digest depends on, and what it stood for: in a mapping, or an attribute. */
 typedef struct watch {
-    PyObject *owner, *name, *value; /* NULL: there was nothing */
+    PyObject *owner;        /* NULL: the function */
+    PyObject *name, *value; /* NULL: there was nothing */
     int is_attribute;
 } watch;
 
@@ -84,6 +85,7 @@ typedef struct specialization {
 typedef struct served_function {
     PyObject_HEAD
     dispatcher_object *dispatcher;
+    PyObject *function; /* borrowed: this is let go with it */
     PyObject *title;
     PyObject *hooks; /* Triton's, to run before a launch: with any, calls go the slow way */
     uint32_t parameter_count, constant_count, watch_count, specialization_count;
@@ -94,6 +96,17 @@ typedef struct served_function {
     PyObject *names; /* the keywords of the last call, and what they are */
     int16_t places[MOST_KEYWORDS];
 } served_function;
+
+/* A call's values by parameter. All borrowed. */
+typedef struct bound_call {
+    PyObject *grid;
+    uint64_t by_name; /* of the parameters that are options too */
+    uint32_t option_count;
+    PyObject *option_names[MOST_KEYWORDS], *options[MOST_KEYWORDS];
+    PyObject *all[MOST_PARAMETERS];
+    PyObject *constants[MOST_PARAMETERS]; /* of the constexprs in order */
+    PyObject *arguments[MOST_PARAMETERS]; /* of the others */
+} bound_call;
 
 /* dispatcher.c */
 PyObject *make_dispatcher(PyObject *release, PyObject *positional);
@@ -123,6 +136,9 @@ extern PyType_Spec served_function_spec;
 PyObject *add_specialization(PyObject *self, PyObject *positional);
 void free_specialization(specialization *each);
 int visit_specialization(const specialization *each, visitproc visit, void *arg);
+int is_meant(const dispatcher_object *dispatcher, const specialization *each, const bound_call *bound);
+
+/* served_launch.c */
 /* What the call returns; NULL without an error where it is to go the slow way. */
 PyObject *call_served(served_function *served, const triton_call *call);
 

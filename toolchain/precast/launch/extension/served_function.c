@@ -36,13 +36,13 @@ int is_same_value(PyObject *known, PyObject *value) {
     return same > 0;
 }
 
-static int is_as_watched(const watch *each) {
-    PyObject *found;
-    if (!each->is_attribute && PyDict_CheckExact(each->owner)) {
-        found = PyDict_GetItemWithError(each->owner, each->name);
+static int is_as_watched(const served_function *served, const watch *each) {
+    PyObject *found, *owner = each->owner ? each->owner : served->function;
+    if (!each->is_attribute && PyDict_CheckExact(owner)) {
+        found = PyDict_GetItemWithError(owner, each->name);
         return found == each->value || (found && each->value && is_same_value(each->value, found));
     }
-    found = each->is_attribute ? PyObject_GetAttr(each->owner, each->name) : PyObject_GetItem(each->owner, each->name);
+    found = each->is_attribute ? PyObject_GetAttr(owner, each->name) : PyObject_GetItem(owner, each->name);
     if (!found)
         PyErr_Clear();
     int same = found == each->value || (found && each->value && is_same_value(each->value, found));
@@ -52,7 +52,7 @@ static int is_as_watched(const watch *each) {
 
 int is_as_digested(const served_function *served) {
     for (const watch *each = served->watches, *end = each + served->watch_count; each < end; each++)
-        if (!is_as_watched(each))
+        if (!is_as_watched(served, each))
             return 0;
     return 1;
 }
@@ -82,7 +82,7 @@ static int read_parameters(served_function *served, PyObject *parameters) {
     return 0;
 }
 
-/* (owner, name, is it an attribute) or with the value. */
+/* (owner or None for the function, name, is it an attribute) or with the value. */
 static int read_watches(served_function *served, PyObject *watches) {
     Py_ssize_t count = PyTuple_Size(watches);
     if (count < 0 || !(served->watches = PyMem_Calloc((size_t)count + 1, sizeof(watch))))
@@ -92,7 +92,7 @@ static int read_watches(served_function *served, PyObject *watches) {
         watch *into = &served->watches[served->watch_count];
         if (PyTuple_Size(each) < 3)
             return PyErr_Occurred() ? -1 : (PyErr_SetString(PyExc_ValueError, "a watch has three or four parts"), -1);
-        into->owner = owned_item(each, 0);
+        into->owner = PyTuple_GetItem(each, 0) == Py_None ? NULL : owned_item(each, 0);
         into->name = owned_item(each, 1);
         into->is_attribute = PyObject_IsTrue(PyTuple_GetItem(each, 2));
         into->value = PyTuple_Size(each) > 3 ? owned_item(each, 3) : NULL;
@@ -111,6 +111,7 @@ served_function *make_served_function(dispatcher_object *dispatcher, PyObject *p
         return NULL;
     memset((char *)served + sizeof(PyObject), 0, sizeof *served - sizeof(PyObject));
     Py_INCREF((PyObject *)dispatcher), served->dispatcher = dispatcher;
+    served->function = function;
     Py_INCREF(title), served->title = title;
     Py_INCREF(hooks), served->hooks = hooks;
     served->double_meaning = double_meaning;

@@ -9,10 +9,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from precast.launch.package.calls import Call
 from precast.launch.package.variants import Unit, Variants
+
+
+class Told(NamedTuple):
+    """What hooks are told of a jit function."""
+
+    name: str
+    launch_metadata: Any
+
+    @classmethod
+    def of(cls, function: Any) -> Told:
+        return cls(function.__name__, function.launch_metadata)
 
 
 class Launched:
@@ -24,25 +35,23 @@ class Launched:
     def __init__(self, variants: Variants, axes: Mapping[str, Any], call: Call) -> None:
         self._variants = variants
         self._axes = axes
-        self._function = call.function
+        self._told = Told.of(call.function)  # the function itself may be let go
         self._constants = {name: call.values[name] for name in call.constants}
-        self._is_constant = [name in call.constants for name in call.values]
+        self._is_constant = [name in call.constants for name in call.function.arg_names]
+        self._names = [name for name in call.function.arg_names if name not in call.constants]
         self.name = call.name
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
         def launch(*arguments: Any, stream: Any = None) -> None:
             if len(arguments) == len(self._is_constant):
                 arguments = tuple(itertools.compress(arguments, (not each for each in self._is_constant)))
-            values = dict(zip(self._names(), arguments, strict=False)) | self._constants
-            launch_hooked(self._variants, self._axes, grid, arguments, stream, self._function, values)
+            values = dict(zip(self._names, arguments, strict=False)) | self._constants
+            launch_hooked(self._variants, self._axes, grid, arguments, stream, self._told, values)
 
         return launch
 
     def __repr__(self) -> str:
         return f"<`{self.name}` of a release>"
-
-    def _names(self) -> Sequence[str]:
-        return list(itertools.compress(self._function.arg_names, (not each for each in self._is_constant)))
 
 
 def launch_hooked(
@@ -51,7 +60,7 @@ def launch_hooked(
     grid: Any,
     arguments: Sequence[Any],
     stream: Any,
-    function: Any,
+    told: Told,
     values: Mapping[str, Any],
 ) -> None:
     """Launches; `values` are the function's, by name. Hooks run around a launch that a unit was found for."""
@@ -60,12 +69,12 @@ def launch_hooked(
     if enter is None and leave is None:
         variants.kernel[grid](*arguments, **named)
         return
-    told = _describe_launch(variants.kernel.choose(*arguments, **named), variants.units, grid, function, values)
+    launch = _describe_launch(variants.kernel.choose(*arguments, **named), variants.units, grid, told, values)
     if enter is not None:
-        enter(told)
+        enter(launch)
     variants.kernel[grid](*arguments, **named)
     if leave is not None:
-        leave(told)
+        leave(launch)
 
 
 def find_hooks() -> tuple[Any, Any]:
@@ -78,17 +87,17 @@ def find_hooks() -> tuple[Any, Any]:
 
 
 def _describe_launch(
-    chosen: tuple[str, int, int], units: Sequence[Unit], grid: Any, function: Any, values: Mapping[str, Any]
+    chosen: tuple[str, int, int], units: Sequence[Unit], grid: Any, told: Told, values: Mapping[str, Any]
 ) -> Any:
     """What Triton gives its hooks; what the kernel's own `launch_metadata` adds is computed when it is read."""
     from triton.compiler.compiler import LazyDict
 
     name, address, stream = chosen
     unit = next(each for each in units if each.name == name)
-    told = LazyDict({"name": function.__name__, "function": address, "stream": stream})
-    if function.launch_metadata is not None:
-        told.add(function.launch_metadata, (grid, _metadata_of(unit, function.__name__), dict(values)))
-    return told
+    launch = LazyDict({"name": told.name, "function": address, "stream": stream})
+    if told.launch_metadata is not None:
+        launch.add(told.launch_metadata, (grid, _metadata_of(unit, told.name), dict(values)))
+    return launch
 
 
 def _metadata_of(unit: Unit, name: str) -> Any:
@@ -97,5 +106,11 @@ def _metadata_of(unit: Unit, name: str) -> Any:
 
     backend, _, arch = unit.target.partition(":")
     target = GPUTarget(backend, int(arch) if arch.isdigit() else arch, {"cuda": 32, "hip": 64}.get(backend, 1))
-    known = {"name": name, "target": target, "shared": unit.shared_bytes, "num_warps": unit.warps, "num_ctas": unit.ctas}
+    known = {
+        "name": name,
+        "target": target,
+        "shared": unit.shared_bytes,
+        "num_warps": unit.warps,
+        "num_ctas": unit.ctas,
+    }
     return SimpleNamespace(**{**unit.options, **known})

@@ -18,13 +18,13 @@ def serving_lock() -> Any:
     return shared.setdefault("_precast_lock", threading.RLock())
 
 
-def put_on(owner: type, name: str, server: Any, layer: Any) -> None:
+def put_on(owner: Any, name: str, server: Any, layer: Any) -> None:
     """Puts `layer` in place of what a class has; servers below are found through its `precast_layer`."""
     layer.precast_layer = (server, vars(owner).get(name))
     setattr(owner, name, layer)
 
 
-def take_off(owner: type, name: str) -> None:
+def take_off(owner: Any, name: str) -> None:
     """Gives back what was below servers that are off, as far as none that is on lies above it."""
     while (layer := getattr(vars(owner).get(name), "precast_layer", None)) and not layer[0].active:
         delattr(owner, name) if layer[1] is None else setattr(owner, name, layer[1])
@@ -39,7 +39,7 @@ def find_layers(top: Any) -> tuple[list[Any], Any]:
     return servers, top
 
 
-def tuner_classes(tuner: type) -> Iterator[type]:
+def tuner_classes(tuner: Any) -> Iterator[Any]:
     """Triton's tuner, and the classes under it that have a `run` of their own."""
     if "run" in vars(tuner):
         yield tuner
@@ -47,10 +47,10 @@ def tuner_classes(tuner: type) -> Iterator[type]:
         yield from tuner_classes(each)
 
 
-def layered_birth(owner: type, server: Any, layered_run: Callable[[], Any]) -> Any:
+def layered_birth(owner: Any, server: Any, layered_run: Callable[[], Any]) -> Any:
     """An `__init_subclass__` for `owner`, so that classes which a library makes later are served as well."""
 
-    def born(kind: type, **named: Any) -> None:
+    def born(kind: Any, /, **named: Any) -> None:
         below = layered.precast_layer[1]
         super(owner, kind).__init_subclass__(**named) if below is None else below.__func__(kind, **named)
         if server.active and "run" in vars(kind):

@@ -15,7 +15,7 @@ from typing import Any
 from precast.engines.source_digest import SourceDigest, digest_source
 from precast.launch.package.calls import Call, place_of
 from precast.launch.package.fragment import Unstated, render_fragment
-from precast.launch.package.hooks import Launched, launch_hooked
+from precast.launch.package.hooks import Launched, Told, launch_hooked
 from precast.launch.package.layers import find_layers, layered_birth, put_on, serving_lock, take_off, tuner_classes
 from precast.launch.package.specialization import add_call, learn_function
 from precast.launch.package.tuned import run_tuned
@@ -55,9 +55,9 @@ class Server:
         self._kernels = read_variants(release)
         self._units = [unit for group in self._kernels.values() for each in group for unit in each.units]
         self._is_for_cpu = all(unit.backend == "cpu" for unit in self._units)
-        self._options = frozenset(CPU_IGNORES.union(*(unit.options for unit in self._units)))
+        self.options = frozenset(CPU_IGNORES.union(*(unit.options for unit in self._units)))
         self._names = release.kernels
-        self._known: dict[int, tuple[weakref.ref[Any], SourceDigest]] = {}
+        self._known: dict[int, tuple[weakref.ref[Any], str, SourceDigest]] = {}
         self._entries: dict[int, tuple[SourceDigest, Any]] = {}  # of the dispatcher
         self._dispatcher: Any = None
 
@@ -115,7 +115,7 @@ class Server:
 
     def essence(self, call: Call) -> tuple[Any, ...]:
         """What decides a launch: the call's values, and of its options those that count where its tensors lie."""
-        options = call.options(self._options)
+        options = call.options(self.options)
         place = place_of(call.values.values())
         if place == "cpu" or (not place and self._is_for_cpu):
             options = {name: value for name, value in options.items() if name not in CPU_IGNORES}
@@ -128,7 +128,7 @@ class Server:
         if self._digest_of(call.function).fault or not reason.can_be_built:
             return MissingVariant(sentence)
         try:
-            text = render_fragment(call, call.options(self._options), self._units, own, self._names)
+            text = render_fragment(call, call.options(self.options), self._units, own, self._names)
         except Unstated as error:
             return MissingVariant(f"{sentence}; no spec can state it: {error}")
         return MissingVariant(f"{sentence}; this would make it:\n{text}")
@@ -140,7 +140,7 @@ class Server:
     def _plan(self, call: Call) -> tuple[list[tuple[Variants, Plan]], Miss]:
         """The kernels that have the call's constexprs and options, in their order; why the nearest other has not."""
         kernels, nearest = self._variants_of(call.function)
-        options = call.options(self._options)
+        options = call.options(self.options)
         plans = []
         for variants in kernels:
             plan = variants.find(call, options)
@@ -170,10 +170,10 @@ class Server:
         key, digest = id(call.function), self._digest_of(call.function)
         before, entry = self._entries.get(key, (None, None))
         if before is not digest or (entry is not None and not entry.is_current()):
-            entry = learn_function(self._dispatcher, call.function, digest, self._options)
+            entry = learn_function(self._dispatcher, call.function, digest, self.options)
             self._entries[key] = (digest, entry)
         if entry is not None:
-            add_call(entry, call, self._options, plans)
+            add_call(entry, call, self.options, plans)
 
     def _launch_planned(self, variants: Variants, plan: Plan, call: Call) -> Miss | None:
         sizes = call.sizes()
@@ -189,7 +189,7 @@ class Server:
         """Launches, or without sizes only checks; the launcher's own sentence where something does not fit."""
         try:
             if sizes:
-                launch_hooked(variants, plan.axes, sizes, call.run_time(), None, call.function, call.values)
+                launch_hooked(variants, plan.axes, sizes, call.run_time(), None, Told.of(call.function), call.values)
             else:
                 variants.kernel[(0,)](*call.run_time(), **plan.axes)
             return None
@@ -212,13 +212,14 @@ class Server:
         return self._kernels.get(digest.text, []), Miss("its source is not in the release, or has changed", AT_SOURCE)
 
     def _digest_of(self, function: Any) -> SourceDigest:
+        text: str = function.src
         known = self._known.get(id(function))
-        if known is None or known[0]() is not function or not known[1].is_current():
+        if known is None or known[0]() is not function or known[1] != text or not known[2].is_current():
             forget = partial(self._forget, id(function))
             with serving_lock():  # Python 3.11 does not parse in several threads at a time
-                known = (weakref.ref(function, forget), digest_source(function))
+                known = (weakref.ref(function, forget), text, digest_source(function))
             self._known[id(function)] = known
-        return known[1]
+        return known[2]
 
     def _forget(self, key: int, _: object) -> None:
         """Of a function that is no more."""

@@ -7,7 +7,7 @@ dispatcher. This file goes into a release's Python package, with the standard li
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from precast.engines.source_digest import SourceDigest
@@ -23,7 +23,12 @@ def learn_function(dispatcher: Any, function: Any, digest: SourceDigest, known: 
     """The dispatcher's entry of a function; None for one that is to be looked at in every call."""
     is_plain = getattr(type(function), "run", None) is dispatcher and "run" not in vars(function)
     doubles = [number for number, each in enumerate(function.params) if each.name in known]
-    if not is_plain or star_of(function.fn) or not digest.is_current() or max(doubles, default=0) >= _MOST_NAMED_OPTIONS:
+    if (
+        not is_plain
+        or star_of(function.fn)
+        or not digest.is_current()
+        or max(doubles, default=0) >= _MOST_NAMED_OPTIONS
+    ):
         return None
     if any(not function.params[number].is_constexpr for number in doubles):
         return None  # an option whose value is an argument
@@ -31,11 +36,10 @@ def learn_function(dispatcher: Any, function: Any, digest: SourceDigest, known: 
         (each.name, each.is_constexpr, each.default) if each.has_default else (each.name, each.is_constexpr)
         for each in function.params
     )
-    watches = (*_watches_of(vars(function), ("fn", "debug", "pre_run_hooks")), *digest.watches())
+    own = ((None, name, True, getattr(function, name)) for name in ("fn", "src", "debug", "pre_run_hooks"))
+    watches = (*own, *digest.watches())
     double_meaning = sum(1 << number for number in doubles)
-    return dispatcher.learn(
-        function, function.fn.__name__, parameters, function.pre_run_hooks, double_meaning, watches
-    )
+    return dispatcher.learn(function, function.fn.__name__, parameters, function.pre_run_hooks, double_meaning, watches)
 
 
 def add_call(entry: Any, call: Call, known: frozenset[str], plans: Iterable[tuple[Variants, Plan]]) -> None:
@@ -56,15 +60,13 @@ def add_call(entry: Any, call: Call, known: frozenset[str], plans: Iterable[tupl
     entry.add(constants, flat, by_name, _PLACES[place], kernels)
 
 
-def _watches_of(namespace: Mapping[str, Any], names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
-    return ((namespace, name, False, namespace[name]) for name in names if name in namespace)
-
-
 def _is_lasting(value: Any) -> bool:
     """Whether a value never changes, so that the extension may compare it by identity or as a number or text."""
     if isinstance(value, tuple):
         return type(value) is tuple and all(map(_is_lasting, value))
     if value is None or isinstance(value, bool | int | float | str | enum.Enum):
         return True
-    is_number = type(value).__module__ == "numpy" and hasattr(value, "__index__") and not hasattr(type(value), "__len__")
+    is_number = (
+        type(value).__module__ == "numpy" and hasattr(value, "__index__") and not hasattr(type(value), "__len__")
+    )
     return is_number or type(value).__name__ == "dtype" or (hasattr(value, "fn") and hasattr(value, "src"))

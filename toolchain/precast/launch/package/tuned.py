@@ -1,6 +1,6 @@
 """Calls of autotuned functions: the config that the release has units for, without measuring anything.
 
-In: a tuner of Triton's or a class of a library's own under it, with the arguments of a call. Out: the tuner's own way to
+In: a tuner, of Triton's class or a library's own under it, with the arguments of a call. Out: the tuner's own way to
 launch, with one config to choose from. This file goes into a release's Python package, with the standard library alone.
 """
 
@@ -51,7 +51,8 @@ def _choose(server: Any, read_call: ReadCall, tuner: Any, arguments: Any, keywor
     """The tuner with one config to choose from; an error to raise; None where another may look at the call."""
     sole = copy.copy(tuner)
     sole.nargs = dict(zip(tuner.arg_names, arguments, strict=False))
-    configs = sole.prune_configs(keywords) if tuner.early_config_prune or tuner.perf_model else tuner.configs
+    pruned = sole.prune_configs(keywords) if tuner.early_config_prune or tuner.perf_model else tuner.configs
+    configs = [_stated(server, tuner, each) for each in pruned]
     calls = [_call_of(read_call, tuner.fn, arguments, {**keywords, **each.all_kwargs()}) for each in configs]
     if None in calls:
         return None
@@ -60,6 +61,16 @@ def _choose(server: Any, read_call: ReadCall, tuner: Any, arguments: Any, keywor
         sole.configs = found
         return sole
     return _refuse(server, calls, len(found)) if server.strict else None
+
+
+def _stated(server: Any, tuner: Any, config: Any) -> Any:
+    """A config without what neither the function nor a target of the release knows: it decides nothing."""
+    known = {*tuner.arg_names, *server.options}
+    if known.issuperset(config.kwargs):
+        return config
+    stated = copy.copy(config)
+    stated.kwargs = {name: value for name, value in config.kwargs.items() if name in known}
+    return stated
 
 
 def _fitting(server: Any, configs: Sequence[Any], calls: Sequence[Any]) -> list[Any]:
@@ -83,7 +94,7 @@ def _refuse(server: Any, calls: Sequence[Any], count: int) -> Exception:
 
 
 def _call_of(read_call: ReadCall, function: Any, arguments: Any, keywords: Mapping[str, Any]) -> Call | None:
-    """The call that a tuner's config leads to, through `@triton.heuristics` and what libraries put around a function."""
+    """The call that a tuner's config leads to, through heuristics and what libraries put around a function."""
     said = dict(keywords)
     while not hasattr(function, "params"):
         for name, heuristic in getattr(function, "values", {}).items():

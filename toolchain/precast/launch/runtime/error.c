@@ -5,6 +5,7 @@
 #include <string.h>
 
 static _Thread_local char message[PRECAST_MESSAGE_BYTES];
+static _Thread_local int nearness;
 
 const char *precast_error(void) {
     return message;
@@ -15,7 +16,16 @@ precast_status precast_fail(precast_status status, const char *format, ...) {
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    nearness = 0;
     return status;
+}
+
+void precast_note_nearness(int value) {
+    nearness = value;
+}
+
+int precast_nearness(void) {
+    return nearness;
 }
 
 precast_status precast_not_open(void) {

@@ -17,4 +17,9 @@ precast_status precast_not_open(void);
 /* Adds to the sentence that is there; what does not fit is cut. */
 void precast_add_to_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* How near the nearest unit of a refused call was: of several kernels' refusals the one with the most is of use. It goes
+ * with the sentence. */
+void precast_note_nearness(int value);
+int precast_nearness(void);
+
 #endif

@@ -128,7 +128,9 @@ static precast_status explain_nearest(const precast_index *index, const precast_
                 any = 1, nearest = fault, nearest_holds = hold, unit = candidate->unit;
         }
     }
-    return precast_explain_fault(index, call, unit, nearest);
+    precast_status status = precast_explain_fault(index, call, unit, nearest);
+    precast_note_nearness(best + 1);
+    return status;
 }
 
 /* Where the call leaves several cells, the first rule of the tuning table that holds and names a unit which fits. */
