@@ -136,7 +136,8 @@ static int is_refusal(const module_state *state) {
 }
 
 static int is_no_fit(int status) {
-    return status == PRECAST_NO_DEVICE || status == PRECAST_NO_UNIT || status == PRECAST_BAD_ARGUMENT;
+    return status == PRECAST_NO_DEVICE || status == PRECAST_NO_UNIT || status == PRECAST_BAD_ARGUMENT ||
+           status == PRECAST_UNMET;
 }
 
 /* The first kernel that takes the arguments; NULL without an error where none does. */

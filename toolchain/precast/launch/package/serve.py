@@ -202,7 +202,6 @@ class Server:
                 raise
             can_be_built = getattr(error, "status", 0) != _UNMET
             return Miss(str(error), AT_UNITS, getattr(error, "nearness", 0), can_be_built)
-                raise
 
     def _variants_of(self, function: Any) -> tuple[list[Variants], Miss]:
         """The kernels of a function's source, and why there is none."""

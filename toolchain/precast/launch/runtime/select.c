@@ -129,7 +129,7 @@ static precast_status explain_nearest(const precast_index *index, const precast_
         }
     }
     precast_status status = precast_explain_fault(index, call, unit, nearest);
-    precast_note_nearness(best + 1);
+    precast_note_nearness((int)(((uint32_t)nearest.stage << 16 | (nearest.slot & 0x7fff)) * 2) + nearest_holds + 1);
     return status;
 }
 
