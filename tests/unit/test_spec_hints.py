@@ -101,7 +101,9 @@ def test_long_hint_lists_are_short_in_lists_and_whole_in_json(tmp_path):
     assert str(parse_unit_text(MANY)) == MANY
     sets = '[["x%16", "out%16", "n%16", "stride==1"]]'
     make_project(tmp_path, {"kernels/scale.toml": with_hints(sets)})
-    assert describe_plan(plan(tmp_path))["units"][0]["variant"] == "dtype=fp16,BLOCK=128,x%16,out%16,n%16,stride==1"
+    unit = describe_plan(plan(tmp_path))["units"][0]
+    assert unit["variant"] == "dtype=fp16,BLOCK=128,x%16,out%16,n%16,stride==1"
+    assert unit["hints"] == ["x%16", "out%16", "n%16", "stride==1"] and unit["requires"] == []
 
 
 @pytest.mark.parametrize(

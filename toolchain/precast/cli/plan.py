@@ -46,6 +46,8 @@ def describe_plan(plan: Plan) -> dict[str, list[dict[str, object]]]:
                 "kernel": planned.unit.kernel,
                 "variant": str(planned.unit.variant).partition(":")[2],
                 "target": str(planned.unit.target),
+                "hints": [str(hint) for hint in planned.unit.variant.hints],
+                "requires": list(planned.unit.requires),
                 "outputs": list(planned.outputs),
             }
             for planned in plan.units
