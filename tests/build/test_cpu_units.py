@@ -27,6 +27,15 @@ def one(x):
     columns = tl.arange(0, 128)
     tl.store(x + columns, helper(tl.load(x + columns)))
 """
+ROUNDED = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def one(x):
+    columns = tl.arange(0, 128)
+    tl.store(x + columns, tl.load(x + columns).to(tl.float8e4b15).to(tl.float32))
+"""
 
 
 def test_an_object_has_the_units_symbol_and_facts(tmp_path):
@@ -74,3 +83,9 @@ def test_what_the_cpu_engine_refuses_is_told_at_the_users_line(tmp_path):
     assert error.stage == "loops"
     assert error.where is not None and error.where.file == "kernels/one.py" and error.where.line in (7, 13)
     assert isinstance(error.where, Place)
+
+
+def test_a_float_that_gpus_convert_in_assembly_is_converted(tmp_path):
+    [job] = make_project(tmp_path, ROUNDED)
+    job = dataclasses.replace(job, unit=dataclasses.replace(job.unit, target=Target.parse(LEVEL)))
+    assert build([job])[str(job.unit)].facts.code_bytes > 0

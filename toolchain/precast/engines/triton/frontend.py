@@ -45,13 +45,12 @@ def emit_source(
     on this machine each operation comes from: for diagnostics of later stages.
     """
     fixed = specialize(job.unit, function)
-    target = v3_9.compiler_target(job.unit.target)
     source = v3_9.make_source(function, fixed.signature, fixed.constants, fixed.attributes)
     project = Path(job.project)
     with warnings.catch_warnings(record=True) as caught, capture_errors() as errors, v3_9.line_info():
         warnings.simplefilter("always")
         try:
-            module = v3_9.emit_module(source, target, options, backend, context)
+            module = v3_9.emit_module(source, job.unit.target, options, backend, context)
             v3_9.fix_parameters(module, fixed.signature, fixed.values, context)
         except (StageFailure, KeyboardInterrupt, MemoryError):
             raise

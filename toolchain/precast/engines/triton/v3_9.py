@@ -145,11 +145,12 @@ def make_context(backend: Any) -> Any:
 
 
 def emit_module(source: Any, target: Target, options: Any, backend: Any, context: Any) -> Any:
-    """Runs the front end on a source object; the module keeps its context alive."""
+    """Runs the front end on a source object for a unit's target; the module keeps its context alive."""
     implementation = backend.get_codegen_implementation(options)
     if target.kind is Backend.CPU:
         implementation = {**implementation, "convert_custom_types": convert_e4b15}
-    return source.make_ir(make_gpu_target(target), options, implementation, backend.get_module_map(), context)
+    gpu_target = make_gpu_target(compiler_target(target))
+    return source.make_ir(gpu_target, options, implementation, backend.get_module_map(), context)
 
 
 def fix_parameters(module: Any, signature: Mapping[str, Any], values: Mapping[str, int], context: Any) -> None:
