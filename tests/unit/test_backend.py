@@ -148,7 +148,7 @@ def test_options_of_gpus_are_taken_and_arguments_left():
 
 
 def test_warps_are_a_power_of_two():
-    with pytest.raises(ValueError, match="num_warps must be a power of 2, not 3"):
+    with pytest.raises(AssertionError, match="num_warps must be a power of 2, not 3"):
         options.parse_options({"num_warps": 3}, "x86-64-v3")
 
 

@@ -51,6 +51,15 @@ def test_types_and_attributes():
     assert found["arith.cmpi"].attributes["predicate"] == "eq"
 
 
+def test_attributes_of_other_dialects_may_be_nested():
+    alias = "#hint = #llvm.loop_annotation<licm = <disable = true>, unroll = <count = 4 : i32>>\n"
+    text = alias + GENERIC.replace(
+        "predicate = 0 : i64}>", "predicate = 0 : i64, hint = #llvm.x<a = <b>>, last = #hint}>"
+    )
+    attributes = operations(text)[1]["arith.cmpi"].attributes
+    assert (attributes["predicate"], attributes["hint"], attributes["last"]) == ("eq", "a=<b>", "#hint")
+
+
 def test_an_empty_region_has_no_block():
     _, found = operations(GENERIC)
     assert [len(region) for region in found["scf.if"].regions] == [1, 0]

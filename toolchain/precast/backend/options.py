@@ -61,7 +61,7 @@ class CpuOptions:
 
     def __post_init__(self) -> None:
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
-            raise ValueError(f"num_warps must be a power of 2, not {self.num_warps}")
+            raise AssertionError(f"num_warps must be a power of 2, not {self.num_warps}")  # as Triton's own back ends
 
     def hash(self) -> str:
         """What Triton's cache tells compilations apart by."""

@@ -193,13 +193,17 @@ class Reader:
         if self.token == "(":
             return self._parse_function_type()
         word = self.take()
-        if self.token == "<":
-            self.take()
-            inside = self.take() if self.token != ">" else ""
-            while not self.accept(">"):
-                inside += self.take()
-            return inside
-        return word
+        return self._take_angles() if self.token == "<" else word
+
+    def _take_angles(self) -> str:
+        """What stands between `<` and its `>`."""
+        self.expect("<")
+        inside, depth = "", 1
+        while depth:
+            token = self.take()
+            depth += {"<": 1, ">": -1}.get(token, 0)
+            inside += token
+        return inside[:-1]
 
     def _parse_function_type(self) -> tuple[list[Type], list[Type]]:
         inputs = self.parse_types()
