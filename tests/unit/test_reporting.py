@@ -14,9 +14,9 @@ from precast.graph.reporting import (
     PlainReporter,
     SilentReporter,
     Summary,
-    TerminalReporter,
     choose_reporter,
 )
+from precast.graph.terminal import TerminalReporter
 
 SUMMARY = Summary(built=1, reused=1, failed=1, units=3, release="")
 

@@ -16,7 +16,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ class FileDigests:
         self._files: dict[str, FileState] = {}
         self._records: dict[str, Any] = {}
         self._used: set[str] = set()
-        self._looked: dict[str, str] = {}
+        self._looked: dict[str, FileState] = {}
         self._changed = False
         self._read()
 
@@ -136,10 +136,15 @@ class FileDigests:
         if name not in self._looked:
             known = self._files.get(name)
             state = look_at(path, known)
-            self._looked[name] = state.digest
+            self._looked[name] = state
             if state is not known:
                 self._remember(name, state)
-        return self._looked[name]
+        return self._looked[name].digest
+
+    @property
+    def looked(self) -> Mapping[str, FileState]:
+        """Every file that this run asked for, as it was then."""
+        return self._looked
 
     def _remember(self, name: str, state: FileState) -> None:
         if state.settled:

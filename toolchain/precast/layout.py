@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from precast.spec.model import Unit
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a build with nothing to do knows no units
+    from precast.spec.model import Unit
 
 BUILD = "build"
 INDEX_FILE = f"{BUILD}/index.sqlite"
@@ -14,6 +17,7 @@ LAUNCHERS = f"{BUILD}/launchers"
 OBJECTS = f"{BUILD}/objects"
 LIBRARIES = f"{BUILD}/lib"
 PARTS = f"{BUILD}/parts"
+ENTRIES = f"{BUILD}/entries"
 SIGNATURES = f"{BUILD}/sconsign"
 GENERATED = "generated"
 SCONSTRUCT = "SConstruct"

@@ -12,14 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from precast.digest import digest_text
 from precast.errors import SpecError
+from precast.reads import Read, ReadKind, digest_place, read_variable
 from precast.spec.model import CompileSettings, Options
 from precast.spec.options import check_defaults, pattern_errors
 from precast.spec.problems import Problems
 from precast.spec.reserved import project_fault
 from precast.spec.selection import PassPlaces, PassSelection
 from precast.spec.toml import Document, Node, read_document
-from precast.target import Backend, Target, cpu_level
+from precast.target import Backend, Target, read_native_level
 
 SETTINGS_FILE = "pyproject.toml"
 NATIVE = "native"
@@ -53,6 +55,7 @@ class Project:
     memory_limit_mb: int = 0  # of one worker; 0: none
     max_units: int = MAX_UNITS  # of one kernel; 0: any number
     native: str = ""  # the level that `cpu:native` stands for, where it is among the targets
+    reads: tuple[Read, ...] = field(default=(), repr=False, compare=False)  # what the settings were made from
     defaults: Mapping[str, Node] = field(default_factory=dict, repr=False, compare=False)  # options of every kernel
 
     @property
@@ -94,6 +97,7 @@ class _Reader:
         self._native = native
         self._native_level = ""
         self._problems = Problems()
+        self._reads = [Read(ReadKind.DATA, SETTINGS_FILE, document.digest)]
 
     def read(self) -> Project:
         self._problems.add(self._table.unknown_keys(KEYS))
@@ -113,6 +117,7 @@ class _Reader:
             memory_limit_mb=self._integer("memory_limit_mb", 0),
             max_units=self._integer("max_units", MAX_UNITS),
             native=self._native_level,
+            reads=tuple(self._reads),
             defaults=defaults,
         )
         self._problems.raise_any()
@@ -170,6 +175,7 @@ class _Reader:
                     "this machine is no x86-64-v2: it has no `cpu:native`", "name a level: `cpu:x86-64-v3`"
                 )
             self._native_level = level
+            self._reads.append(Read(ReadKind.MACHINE, NATIVE, level))
             return Target(Backend.CPU.value, level)
         try:
             return Target.parse(node.text())
@@ -198,6 +204,7 @@ class _Reader:
             raise node.error(f"`{node.text()}` is no glob", hint) from None
 
     def _check_folder(self, node: Node) -> None:
+        self._reads.append(Read(ReadKind.PLACE, node.text(), digest_place(self._folder / node.text())))
         if not (self._folder / node.text()).is_dir():
             raise node.error(f"there is no folder `{self._folder / node.text()}`")
 
@@ -231,6 +238,8 @@ class _Reader:
     def _tool(self, node: Node) -> str:
         """A tool's path, absolute in a job and never in a key: the file's digest is."""
         file = self._folder / Path(node.text()).expanduser()
+        link = digest_text(os.path.realpath(file))
+        self._reads += [Read(ReadKind.LINK, str(Path(node.text()).expanduser()), link), read_variable("HOME")]
         if not file.is_file():
             raise node.error(f"there is no file `{node.text()}`")
         return str(file.resolve())
@@ -310,16 +319,6 @@ def _pass_places(fields: Mapping[str, Node]) -> PassPlaces:
         at=fields["at"].place if "at" in fields else None,
         options={name: (node.key, node.place) for name, node in options.items()},
     )
-
-
-def read_native_level() -> str | None:
-    """This machine's feature level, from the kernel's list of its flags; None when it is below every level."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
-    return cpu_level(frozenset(flags.split()))
 
 
 def ignored_variables(environment: Mapping[str, str]) -> str | None:

@@ -1,19 +1,21 @@
-"""What a user's Python code read while it ran: values, and what the same read would find now.
+"""What was read while something was made: values, and what the same read would find now.
 
-In: what a worker saw of a kernel's module. Out: `Read` values, and their digests, by which a build knows whether
-one of them would come out differently.
+In: what a worker saw of a kernel's module, what a plan asked of the machine. Out: `Read` values, and their digests, by
+which a build knows whether one of them would come out differently.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from precast.digest import digest_text
+from precast.digest import FileState, digest_text
+from precast.target import read_native_level
 
 ABSENT = ""  # the digest of what is not there
 # What processes that run a user's code take over from the machine; the rest of their environment is fixed or set.
@@ -22,12 +24,18 @@ PASSED_OVER = frozenset({"__pycache__"})  # what comes and goes in a folder with
 
 
 class ReadKind(str, Enum):
-    """How it was read: a source was executed, data opened, a directory's names listed, a variable asked for."""
+    """How it was read: a source was executed, data opened, a directory's names listed, a variable asked for. The
+    others are what plans ask beyond that."""
 
     SOURCE = "source"
     DATA = "data"
     DIRECTORY = "directory"
     ENVIRONMENT = "environment"
+    PLACE = "place"  # whether a path is a file, a folder, or neither
+    LINK = "link"  # where a path leads to
+    GLOB = "glob"  # the files that a glob below the project matches
+    PACKAGES = "packages"  # what the packages that are installed in a folder say of themselves
+    MACHINE = "machine"  # the feature level of this machine's processor
 
 
 @dataclass(frozen=True, order=True)
@@ -44,6 +52,14 @@ class Read:
         return f"{self.kind.value}:{self.name}"
 
 
+@dataclass(frozen=True)
+class Looks:
+    """What something rests on: files as they were when they were looked at, by path, and all else that was read."""
+
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    reads: tuple[Read, ...] = ()
+
+
 def parse_read(place: str, digest: str = ABSENT) -> Read:
     """The read of a `place`, with what was found there."""
     kind, _, name = place.partition(":")
@@ -58,12 +74,54 @@ def digest_file(path: Path) -> str:
         return ABSENT
 
 
-def digest_directory(path: Path) -> str:
+def digest_directory(path: Path | str) -> str:
     """The digest of the names in a folder, or `ABSENT`."""
     try:
-        return digest_text("\n".join(sorted(set(os.listdir(path)) - PASSED_OVER)))
+        return digest_names(os.listdir(path))
     except OSError:
         return ABSENT
+
+
+def digest_names(names: Iterable[str]) -> str:
+    """The digest of all names in a folder."""
+    return digest_text("\n".join(sorted(set(names) - PASSED_OVER)))
+
+
+def digest_place(path: Path | str) -> str:
+    """`file`, `folder`, or `ABSENT`; a link is what it leads to."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return ABSENT
+    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else ABSENT
+
+
+def digest_glob(folder: Path, pattern: str) -> str:
+    """The digest of the names of all files that a glob below a folder matches."""
+    return digest_text("\n".join(os.path.relpath(path, folder) for path in find_files(folder, pattern)))
+
+
+def find_files(folder: Path, pattern: str) -> list[Path]:
+    """What a glob below a folder matches and is no folder, sorted."""
+    return sorted(path for path in folder.glob(pattern) if not path.is_dir())
+
+
+def digest_packages(folder: Path) -> str:
+    """The digest of the names and versions of all packages that are installed in a folder, of the entry points that
+    they have, and of the files by which other folders are on the path."""
+    return digest_text("\n".join(f"{name} {digest}" for name, digest in sorted(_describe_packages(folder))))
+
+
+def _describe_packages(folder: Path) -> Iterator[tuple[str, str]]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if name.endswith((".dist-info", ".egg-info")):
+            yield name, digest_file(folder / name / "entry_points.txt")
+        elif name.endswith((".pth", ".egg-link")) or name.startswith("__editable__"):
+            yield name, digest_file(folder / name)
 
 
 def digest_variable(name: str, environment: Mapping[str, str]) -> str:
@@ -71,9 +129,27 @@ def digest_variable(name: str, environment: Mapping[str, str]) -> str:
     return digest_text(environment[name]) if name in environment else ABSENT
 
 
+_DIGESTS = {
+    ReadKind.SOURCE: digest_file,
+    ReadKind.DATA: digest_file,
+    ReadKind.DIRECTORY: digest_directory,
+    ReadKind.PLACE: digest_place,
+    ReadKind.LINK: lambda path: digest_text(os.path.realpath(path)),
+    ReadKind.PACKAGES: digest_packages,
+}
+
+
+def read_variable(name: str) -> Read:
+    """A variable of this process's environment."""
+    return Read(ReadKind.ENVIRONMENT, name, digest_variable(name, os.environ))
+
+
 def digest_now(read: Read, project: Path, environment: Mapping[str, str]) -> str:
     """The digest that `read` would have now: it is stale when this differs from its own."""
     if read.kind is ReadKind.ENVIRONMENT:
         return digest_variable(read.name, environment)
-    path = project / read.name
-    return digest_directory(path) if read.kind is ReadKind.DIRECTORY else digest_file(path)
+    if read.kind is ReadKind.GLOB:
+        return digest_glob(project, read.name)
+    if read.kind is ReadKind.MACHINE:
+        return read_native_level() or ABSENT
+    return _DIGESTS[read.kind](project / read.name)

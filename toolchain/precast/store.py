@@ -13,7 +13,7 @@ import errno
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from precast.digest import seal, unseal
@@ -94,11 +94,12 @@ def sync(path: Path) -> None:
             os.close(descriptor)
 
 
-def sync_tree(folder: Path) -> None:
-    """`sync` for all that is in a folder, and the folder."""
+def sync_tree(folder: Path, needs: Callable[[Path], bool] = lambda path: True) -> None:
+    """`sync` for every file in a folder that `needs` it, for all folders in it, and the folder."""
     for place, _, files in os.walk(folder, topdown=False):
         for name in files:
-            sync(Path(place, name))
+            if needs(Path(place, name)):
+                sync(Path(place, name))
         sync(Path(place))
 
 

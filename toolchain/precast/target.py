@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from precast.errors import SpecError
 
@@ -235,3 +236,13 @@ def cpu_level(flags: frozenset[str]) -> str | None:
             break
         best = level
     return best
+
+
+def read_native_level() -> str | None:
+    """This machine's feature level, from the kernel's list of its flags; None when it is below every level."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
+    return cpu_level(frozenset(flags.split()))

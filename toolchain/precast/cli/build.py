@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from precast.errors import SpecError
-from precast.graph.driver import build
-from precast.graph.reporting import CarefulReporter, choose_reporter
-from precast.graph.session import Request
-from precast.worker.memory import default_worker_count
+from precast.graph.lock import locked
+from precast.graph.reporting import CarefulReporter, Reporter, Summary, choose_reporter
+from precast.graph.request import Request
+from precast.graph.snapshot import find_unmoved, snapshot_path
+from precast.layout import BUILD
 
 HELP = "Build the units of a project and its release."
 
@@ -51,16 +53,40 @@ def run(arguments: argparse.Namespace) -> int:
     request = Request(
         kernels=tuple(arguments.kernel or ("*",)),
         targets=tuple(arguments.target or ("*",)),
-        jobs=arguments.jobs or default_worker_count(),
+        jobs=arguments.jobs or 0,
         keep_going=arguments.keep_going,
         check=arguments.check,
     )
-    reporter = CarefulReporter(choose_reporter(sys.stdout, "json" if arguments.json else ""))
+    style = "json" if arguments.json else ""
+    unmoved = summarize_unmoved(arguments.project, request)
+    reporter = CarefulReporter(choose_reporter(sys.stdout, style or ("plain" if unmoved else "")))
     try:
-        build(arguments.project, request, reporter)
+        if unmoved is None:
+            build_moved(arguments.project, request, reporter)
+        else:
+            reporter.finish(unmoved)
     except BaseException:
         if reporter.fault is None:  # else it came of that
             raise
     if reporter.fault is not None:
         raise reporter.fault
     return 0
+
+
+def summarize_unmoved(folder: Path, request: Request) -> Summary | None:
+    """The summary of a build that has nothing to do; None when there may be something, or more is asked for."""
+    if request.check is not None or not (folder / snapshot_path(request)).exists():
+        return None
+    with locked(folder / BUILD):
+        found = find_unmoved(folder, request)
+    if found is None:
+        return None
+    return Summary(0, found.units, 0, found.units, str(folder.resolve() / found.release))
+
+
+def build_moved(folder: Path, request: Request, reporter: Reporter) -> None:
+    """Builds what may have something to do; only then is all that is needed for it imported."""
+    from precast.graph.driver import build
+    from precast.worker.memory import default_worker_count
+
+    build(folder, replace(request, jobs=request.jobs or default_worker_count()), reporter)

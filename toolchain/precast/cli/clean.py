@@ -10,7 +10,8 @@ from precast.errors import BugError
 from precast.graph.collect import collect_leftovers, prune_store
 from precast.graph.lock import LOCK_FILE, locked, remove_locked
 from precast.graph.reporting import SilentReporter
-from precast.graph.session import Request, Session
+from precast.graph.request import Request
+from precast.graph.session import Session
 from precast.job import Job
 from precast.layout import BUILD, GENERATED
 from precast.project import Project, read_project

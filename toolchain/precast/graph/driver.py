@@ -15,9 +15,11 @@ from pathlib import Path
 from types import FrameType
 
 from precast.errors import BuildFailed, ToolError
+from precast.graph.keeping import keep_snapshot
 from precast.graph.lock import locked
 from precast.graph.reporting import Reporter, Summary
-from precast.graph.session import Request, Session, start_pool
+from precast.graph.request import Request
+from precast.graph.session import Session, start_pool
 from precast.layout import BUILD, SCONSTRUCT
 from precast.project import read_project
 from precast.store import telling_disk_faults
@@ -40,6 +42,8 @@ def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
             if session.interrupted:
                 raise KeyboardInterrupt
             summary = session.finish()
+            if not session.failures:
+                keep_snapshot(session, summary)
         finally:
             session.close()
     if session.failures:

@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS steps(
 """
 _PUT_FILE = "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)"
 _PUT_STEP = "REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?)"
-_READ = "read:"
+READ = "read:"
 # What SQLite says when the machine refuses; all else that it says is about what the file holds.
 _REFUSALS = ("full", "readonly", "unable to open", "disk I/O", "locked", "out of memory")
 
@@ -96,7 +96,7 @@ class Index:
         """What a user's code read for a step, by `Read.place`."""
         record = self._steps.get(name)
         inputs = record.inputs if record else ()
-        return tuple(each.removeprefix(_READ) for each in inputs if each.startswith(_READ))
+        return tuple(each.removeprefix(READ) for each in inputs if each.startswith(READ))
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -113,9 +113,9 @@ class Index:
 
     def _digest_input(self, path: str) -> str | None:
         """The digest of an input now; of what was read, those files are remembered that are no links."""
-        if not path.startswith(_READ):
+        if not path.startswith(READ):
             return self.digest(path)
-        read = parse_read(path.removeprefix(_READ))
+        read = parse_read(path.removeprefix(READ))
         if read.kind in (ReadKind.SOURCE, ReadKind.DATA) and not os.path.islink(self._root / read.name):
             return self.digest(read.name) or ABSENT
         return digest_now(read, self._root, os.environ)
@@ -138,6 +138,10 @@ class Index:
             self._keep(path, state)
         return state.digest
 
+    def state(self, path: str) -> FileState | None:
+        """A file as it was when it was last looked at; of links nothing is remembered."""
+        return self._files.get(path)
+
     def _keep(self, path: str, state: FileState) -> None:
         """Remembers a file; committed with the next step."""
         with self._lock:
@@ -155,7 +159,7 @@ class Index:
     ) -> StepRecord:
         """Keeps a finished step and commits. `inputs` are digests taken before it ran (`digests`), `reads` what a
         user's code read: what moved meanwhile shows at the next build. `ToolError` when an output is not there."""
-        read = {f"{_READ}{each.place}": each.digest for each in reads}
+        read = {f"{READ}{each.place}": each.digest for each in reads}
         record = StepRecord(name, key, {**inputs, **read}, self.digests(outputs), note)
         with self._lock:
             self._steps[name] = record
@@ -188,6 +192,13 @@ class Index:
                 del self._files[path]
                 self._unwritten.pop(path, None)
             self._write(lambda connection: connection.executemany("DELETE FROM files WHERE path = ?", gone))
+
+
+def remember_files(path: Path, states: Iterable[tuple[str, FileState]]) -> None:
+    """Notes in the index at `path` how files are now, which saves the next build to read them. It may fail."""
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(path)) as connection:
+        connection.executemany(_PUT_FILE, (_file_row(*each) for each in states))
+        connection.commit()
 
 
 def digest_of_link(place: Path) -> str:

@@ -7,20 +7,25 @@ beyond them. Sees no plan, no session and no index: what decides must be in what
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from precast.artifact import UnitResult
 from precast.codec import from_json
+from precast.digest import digest_text
 from precast.graph.inputs import ImagesInputs, LaunchersInputs, ProbeInputs, ReleaseInputs
-from precast.launch.formats import write_pack
-from precast.layout import GENERATED, LAUNCHERS, LIBRARIES, PACKS, facts_path, image_path
+from precast.launch.formats import ReleaseInterface, write_pack
+from precast.layout import ENTRIES, GENERATED, LAUNCHERS, LIBRARIES, PACKS, facts_path, image_path
 from precast.passes.registry import run_probe
-from precast.release.contents import BuiltImages, ReleaseParts, compose_release
+from precast.release.contents import BuiltImages, ImagesPart, ReleaseParts, describe_images, join_release
 from precast.release.folder import CURRENT, POINTER, holds_all, point_to, write_pointer, write_release
-from precast.release.manifest import MANIFEST, Manifest
+from precast.release.kept import drop_others, part_name, read_part, write_part
+from precast.release.manifest import MANIFEST, WrittenManifest
 from precast.spec.model import Unit
 from precast.store import digest_bytes, write_file
+
+Digest = Callable[[str], str | None]
 
 
 def make_probe(given: ProbeInputs, folder: Path, output: str) -> tuple[str, ...]:
@@ -67,10 +72,13 @@ def _remove_others(root: Path, keep: Mapping[str, bytes]) -> None:
             path.unlink()
 
 
-def make_release(given: ReleaseInputs, folder: Path, output: str) -> tuple[tuple[str, ...], Manifest]:
+def make_release(
+    given: ReleaseInputs, folder: Path, output: str, digest: Digest
+) -> tuple[tuple[str, ...], WrittenManifest]:
     """Assembles and places the release; the paths of all that it consists of, and its manifest.
 
-    What holds a part of the project becomes the current release only where nothing else of it is lost by that.
+    What holds a part of the project becomes the current release only where nothing else of it is lost by that. Of
+    images whose file and facts have the digests that they had, what an earlier release said is taken over.
     """
     launchers = json.loads((folder / LAUNCHERS / "files.json").read_text(encoding="utf-8"))
     files = {path: folder / LAUNCHERS / path for path in launchers}
@@ -79,11 +87,18 @@ def make_release(given: ReleaseInputs, folder: Path, output: str) -> tuple[tuple
         name=given.name,
         project_version=given.launchers.version,
         interface=given.launchers.interface,
-        images=tuple(_built_images(each, folder) for each in given.images),
+        images=(),
         files=files,
         tools=given.tools,
     )
-    contents, manifest = compose_release(parts)
+    keys = {kernel.name: kernel.key for kernel in parts.interface.kernels}
+    found = [
+        _describe_images(each, parts.interface, folder, partial(_part_key, each, keys, digest)) for each in given.images
+    ]
+    images = [(folder / _images_path(each), part) for each, part in zip(given.images, found, strict=True)]
+    if not given.part:
+        drop_others(folder / ENTRIES, (part_name(each.place) for each in given.images))
+    contents, manifest = join_release(parts, images)
     home = folder / GENERATED / given.name
     place = write_release(home, contents, manifest)
     pointers = _point(given, home, folder / output, manifest)
@@ -91,7 +106,7 @@ def make_release(given: ReleaseInputs, folder: Path, output: str) -> tuple[tuple
     return tuple(path.relative_to(folder).as_posix() for path in paths), manifest
 
 
-def _point(given: ReleaseInputs, home: Path, output: Path, manifest: Manifest) -> list[Path]:
+def _point(given: ReleaseInputs, home: Path, output: Path, manifest: WrittenManifest) -> list[Path]:
     """Leads to the release: by `output`, and as the current one where it may be that."""
     moves = not given.part or holds_all(manifest, home)
     if moves:
@@ -101,9 +116,30 @@ def _point(given: ReleaseInputs, home: Path, output: Path, manifest: Manifest) -
     return [*([output] if given.part else []), *([home / POINTER, home / CURRENT] if moves else [])]
 
 
-def _built_images(given: ImagesInputs, folder: Path) -> BuiltImages:
-    file = folder / (LIBRARIES if given.link else f"{PACKS}/{given.target.folder}") / Path(given.place).name
-    return BuiltImages(given.place, file, tuple((unit, read_result(folder, unit)) for unit in given.units))
+def _images_path(given: ImagesInputs) -> str:
+    return f"{LIBRARIES if given.link else f'{PACKS}/{given.target.folder}'}/{Path(given.place).name}"
+
+
+def _describe_images(
+    given: ImagesInputs, interface: ReleaseInterface, folder: Path, find_key: Callable[[], str]
+) -> ImagesPart:
+    """What the release says of one file with images: as kept, or made of the file and its units' facts."""
+    path, key = folder / ENTRIES / part_name(given.place), find_key()
+    kept = read_part(path, key)
+    if kept is not None:
+        return kept
+    units = tuple((unit, read_result(folder, unit)) for unit in given.units)
+    part = describe_images(BuiltImages(given.place, folder / _images_path(given), units), interface)
+    if key == find_key():
+        write_part(path, key, part)
+    return part
+
+
+def _part_key(given: ImagesInputs, kernels: Mapping[str, str], digest: Digest) -> str:
+    """The key of what is said of a file with images: by its content, its units' facts, and its `kernels`' keys."""
+    names = dict.fromkeys(unit.kernel for unit in given.units)
+    files = [_images_path(given), *map(facts_path, given.units)]
+    return digest_text(" ".join([given.key, *map(kernels.__getitem__, names), *(digest(path) or "" for path in files)]))
 
 
 def read_result(folder: Path, unit: Unit) -> UnitResult:

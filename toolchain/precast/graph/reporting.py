@@ -7,13 +7,9 @@ from __future__ import annotations
 
 import _thread
 import json
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Protocol, TextIO
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from precast.diagnostic import format_error
 from precast.errors import CompileError, PrecastError, ToolError, escape_controls
@@ -154,54 +150,6 @@ class PlainReporter(SilentReporter):
         self._stream.flush()
 
 
-class TerminalReporter:
-    """A progress bar with counts and time left; failures and warnings stand above it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._console = Console(file=stream, highlight=False)
-        self._progress = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.description}", markup=False),
-            console=self._console,
-            transient=True,
-        )
-        self._running: dict[str, float] = {}
-        self._task = self._progress.add_task("", total=None)
-
-    def begin(self, steps: int) -> None:
-        self._progress.update(self._task, total=steps)
-        self._progress.start()
-
-    def started(self, step: str) -> None:
-        self._running[step] = time.monotonic()
-        self._show()
-
-    def ended(self, step: str, seconds: float, reused: bool) -> None:
-        self._leave(step)
-
-    def failed(self, step: str, error: PrecastError) -> None:
-        self._leave(step)
-        self._console.print(f"failed: {escape_controls(step)}", style="red", markup=False)
-
-    def warned(self, message: str) -> None:
-        self._console.print(f"warning: {escape_controls(message)}", style="yellow", markup=False)
-
-    def finish(self, summary: Summary) -> None:
-        self._progress.stop()
-        self._console.print(summary.text, markup=False)
-
-    def _leave(self, step: str) -> None:
-        self._running.pop(step, None)
-        self._progress.advance(self._task)
-        self._show()
-
-    def _show(self) -> None:
-        oldest = min(self._running, key=self._running.__getitem__, default="")
-        self._progress.update(self._task, description=escape_controls(shorten_unit_text(oldest)))
-
-
 class JsonReporter:
     """One JSON object per line; the last is the summary."""
 
@@ -239,4 +187,8 @@ def choose_reporter(stream: TextIO, style: str = "") -> Reporter:
     """The reporter for `style` (`json`, `plain`, `bar`), or the one that suits the stream."""
     if style == "json":
         return JsonReporter(stream)
-    return TerminalReporter(stream) if style == "bar" or (not style and stream.isatty()) else PlainReporter(stream)
+    if style == "plain" or (not style and not stream.isatty()):
+        return PlainReporter(stream)
+    from precast.graph.terminal import TerminalReporter  # rich, which a build with nothing to do never needs
+
+    return TerminalReporter(stream)

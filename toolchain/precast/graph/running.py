@@ -61,7 +61,7 @@ def note_made(session: Session, step: Step, begun: str, outputs: Iterable[str], 
 
 def _run_release(session: Session, step: ReleaseStep) -> None:
     begun = session.key_of(step)
-    outputs, manifest = making.make_release(step.given, session.folder, step.outputs[0])
+    outputs, manifest = making.make_release(step.given, session.folder, step.outputs[0], session.index.digest)
     note_made(session, step, begun, outputs)
     if not manifest.reproducible:
         session.warn(LUCK_WARNING)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,35 +21,17 @@ from precast.graph.index import Index
 from precast.graph.order import longest_first
 from precast.graph.places import refuse_misplaced
 from precast.graph.reporting import Reporter, Summary
+from precast.graph.request import Request
 from precast.graph.steps import Step, Steps, Toolchain, UnitStep, check_launchers, plan_steps
 from precast.job import Job
 from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES
 from precast.layout import BUILD, GENERATED, INDEX_FILE, OBJECTS, SCONSTRUCT
-from precast.passes.registry import list_probes
+from precast.passes.probes import Probe
+from precast.passes.registry import Origin, list_probes
 from precast.plan import Plan, plan_project
 from precast.project import Project
 from precast.release.folder import read_pointer
 from precast.worker.executor import Executor
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the user asked to build: globs of kernels and targets, how many jobs at once, and to go on after errors."""
-
-    kernels: tuple[str, ...] = ("*",)
-    targets: tuple[str, ...] = ("*",)
-    jobs: int = 1
-    keep_going: bool = False
-    check: float | None = None  # percent of the units to build again, from nothing
-
-    @property
-    def everything(self) -> bool:
-        return "*" in self.kernels and "*" in self.targets
-
-    @property
-    def part(self) -> str:
-        """What of the project is asked for; "" when that is all."""
-        return "" if self.everything else f"kernels {', '.join(self.kernels)}; targets {', '.join(self.targets)}"
 
 
 def start_pool(request: Request, on_start: Callable[[Job], None]) -> Executor:
@@ -76,7 +58,7 @@ class Session:
         self.project = project
         self.request = request
         self.folder = project.folder.resolve()
-        self._origin = Path.cwd()
+        self.origin = os.getcwd()  # which the graph leaves
         self.begun = False
         self.interrupted = False
         self.index = Index(self.folder / INDEX_FILE, self.folder)
@@ -96,7 +78,7 @@ class Session:
     def plan(self) -> Plan:
         """The plan of what was asked for. Made where the session was, so that messages name files as the user does."""
         before = Path.cwd()
-        os.chdir(self._origin)
+        os.chdir(self.origin)
         try:
             request = self.request
             plan = plan_project(
@@ -110,8 +92,7 @@ class Session:
     def steps(self) -> Steps:
         """The steps of the plan. Planning has made the probes that were not fresh, so these are recorded here."""
         plan = self.plan
-        seen = list_probes(self.folder, self.folder / BUILD)
-        probes = [(origin, tuple(file.path for file in probe.files)) for origin, probe in seen]
+        probes = [(origin, tuple(file.path for file in probe.files)) for origin, probe in self._seen_probes]
         toolchain = Toolchain(plan.makers, COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES)
         try:
             steps = plan_steps(plan.project, plan.units, plan.tools, probes, toolchain, plan.failed, self.request.part)
@@ -122,6 +103,15 @@ class Session:
             if not self.is_fresh(probe):
                 self.index.record(probe.name, self.key_of(probe), {}, probe.outputs)
         return steps
+
+    @cached_property
+    def _seen_probes(self) -> tuple[tuple[Origin, Probe], ...]:
+        return list_probes(self.folder, self.folder / BUILD)
+
+    @property
+    def probes(self) -> Iterator[Probe]:
+        """What is known of every plugin module."""
+        return (probe for _, probe in self._seen_probes)
 
     def build_script_moved(self) -> bool:
         """Whether the SConstruct, or what it builds for plugins, is not as it was: then SCons must look first."""

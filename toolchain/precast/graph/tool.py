@@ -25,6 +25,7 @@ from precast.errors import PrecastError, ToolError
 from precast.graph.lock import locked
 from precast.graph.making import write_listing
 from precast.graph.reporting import choose_reporter
+from precast.graph.request import Request
 from precast.graph.running import note_made, run_step
 from precast.graph.scons_surface import (
     StepAction,
@@ -36,7 +37,7 @@ from precast.graph.scons_surface import (
     open_signatures,
     path_of,
 )
-from precast.graph.session import Request, Session, start_pool
+from precast.graph.session import Session, start_pool
 from precast.graph.steps import ImagesStep, Step, UnitStep
 from precast.launch.sources import library_sources
 from precast.layout import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, facts_path

@@ -10,11 +10,14 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib.machinery import all_suffixes
 from pathlib import Path
 
 from precast.digest import FileDigests, digest_pairs
+from precast.reads import Read, ReadKind, digest_names, digest_place
 
 NOT_INSTALLED = "not installed"
 SUFFIXES = frozenset({".py", ".so", ".bc", ".ll", ""})
@@ -41,11 +44,22 @@ def find_folder(package: str) -> Path | None:
     return Path(places[0]) if places else None
 
 
-def list_files(package: str) -> tuple[tuple[str, str], ...]:
-    """The files of a package that may hold code: their names in it, sorted, and their paths."""
+def reads_of_search(package: str) -> Iterator[Read]:
+    """What finding a top-level package asks of the file system."""
+    for folder in sys.path:
+        for suffix in ("", *all_suffixes()):
+            place = os.path.join(folder, package + suffix)
+            yield Read(ReadKind.PLACE, place, digest_place(place))
+
+
+def list_files(package: str, listed: dict[str, str] | None = None) -> tuple[tuple[str, str], ...]:
+    """The files of a package that may hold code: their names in it, sorted, and their paths. Folders that were listed
+    for that go to `listed`, with the digests of what they hold."""
     folder = find_folder(package)
     found: list[tuple[str, str]] = []
     for parent, folders, files in os.walk(folder) if folder else ():
+        if listed is not None:
+            listed[parent] = digest_names((*folders, *files))
         folders[:] = [each for each in folders if each not in _WITHOUT_CODE]
         inside = os.path.relpath(parent, folder)
         prefix = f"{package}/" if inside == "." else f"{package}/{inside}/"

@@ -15,6 +15,7 @@ from typing import Any
 
 import precast
 from precast.digest import FileDigests, digest_pairs
+from precast.reads import Read, ReadKind, digest_names
 
 _NOT_DATA = {".py", ".pyi", ".pyc", ".typed", ".o"}
 
@@ -26,6 +27,15 @@ def digest_own(starts: Iterable[str], digests: FileDigests) -> str:
     files = {*modules, *(path for folder in {each.parent for each in modules} for path in _data_in(folder))}
     named = sorted((path.relative_to(root).as_posix(), path) for path in files)
     return f"{precast.__version__} {digest_pairs((name, digests.digest(path)) for name, path in named)[:12]}"
+
+
+def look_at_own(digests: FileDigests) -> Iterator[Read]:
+    """Every folder of Precast's own, with what it holds; every file there is looked at through `digests`."""
+    for parent, folders, files in os.walk(Path(precast.__file__).parent):
+        yield Read(ReadKind.DIRECTORY, parent, digest_names((*folders, *files)))
+        folders[:] = [each for each in folders if each != "__pycache__"]
+        for file in files:
+            digests.digest(os.path.join(parent, file))
 
 
 def reach_modules(starts: Iterable[str], root: Path, digests: FileDigests) -> frozenset[Path]:

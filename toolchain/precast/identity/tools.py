@@ -6,14 +6,16 @@ which files of an installed package can change code; the rest (profilers, header
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from precast.digest import FileDigests
-from precast.identity.installed import InstalledPart, identify_part, list_files
-from precast.identity.own import digest_own
+from precast.identity.installed import InstalledPart, identify_part, list_files, reads_of_search
+from precast.identity.own import digest_own, look_at_own
+from precast.reads import Looks, Read, ReadKind, digest_packages
 from precast.target import Backend, Target
 
 Tools = tuple[tuple[str, str], ...]  # (name, identity), sorted by name
@@ -71,6 +73,17 @@ class Identities:
     digests: FileDigests
     _known: dict[str, str] = field(default_factory=dict)
     _listed: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    _reads: list[Read] = field(default_factory=list)
+
+    def look_around(self) -> None:
+        """Looks at Precast's own code, and at which packages are installed."""
+        self._reads += look_at_own(self.digests)
+        self._reads += (Read(ReadKind.PACKAGES, each, digest_packages(Path(each))) for each in sys.path if each)
+
+    @property
+    def looks(self) -> Looks:
+        """All that was looked at."""
+        return Looks(self.digests.looked, tuple(self._reads))
 
     def tools(self, target: Target, *, ptxas: str = "", python_pass: bool = False, standin: bool = False) -> Tools:
         """The tools that some stage of a unit runs, sorted by name. `ptxas` is a project's own assembler."""
@@ -100,7 +113,10 @@ class Identities:
 
     def _files(self, package: str) -> tuple[tuple[str, str], ...]:
         if package not in self._listed:
-            self._listed[package] = list_files(package)
+            folders: dict[str, str] = {}
+            self._reads += reads_of_search(package)
+            self._listed[package] = list_files(package, folders)
+            self._reads += (Read(ReadKind.DIRECTORY, *each) for each in folders.items())
         return self._listed[package]
 
 

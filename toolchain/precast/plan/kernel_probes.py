@@ -11,21 +11,20 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 from precast.codec import from_json, to_json
 from precast.digest import digest_text
 from precast.errors import Place, PlanError, SpecError, relative_text
 from precast.reads import INHERITED, Read, ReadKind, digest_now
-from precast.spec.imported import ImportedKernel, ProbeAnswer, ProbeFault, ProbeRequest
+from precast.spec.imported import ProbeAnswer, ProbeFault, ProbeRequest
 from precast.store import telling_disk_faults
 
 FOLDER = "kernels"
 TIME_LIMIT_S = 120.0
 
 
-def read_imported(request: ProbeRequest, folder: Path, build: Path) -> Mapping[str, ImportedKernel]:
+def read_imported(request: ProbeRequest, folder: Path, build: Path) -> ProbeAnswer:
     """The kernel as it is on each target; `SpecError` at the author's line when its module does not import.
 
     `folder` is the project's as the user gave it, for places.
@@ -37,7 +36,7 @@ def read_imported(request: ProbeRequest, folder: Path, build: Path) -> Mapping[s
         answer = run_probe(request, folder, file)
     if answer.fault:
         raise _error_of(answer.fault, request.project, folder)
-    return {each.target: each.kernel for each in answer.targets}
+    return answer
 
 
 def _read_kept(file: Path) -> ProbeAnswer | None:
@@ -50,14 +49,13 @@ def _read_kept(file: Path) -> ProbeAnswer | None:
 
 def is_fresh(answer: ProbeAnswer, project: Path) -> bool:
     """Whether all that the module read would be the same now."""
-    reads = {read for each in answer.targets for read in each.reads}
-    return all(_is_same(read, project) for read in reads)
+    return all(digest_now(read, project, os.environ) == read.digest for read in reads_of(answer))
 
 
-def _is_same(read: Read, project: Path) -> bool:
-    if read.kind is ReadKind.ENVIRONMENT and read.name not in INHERITED:
-        return True  # fixed, or one of the settings, which are in the request
-    return digest_now(read, project, os.environ) == read.digest
+def reads_of(answer: ProbeAnswer) -> frozenset[Read]:
+    """What the module read; other variables are fixed, or settings, which are in the request."""
+    reads = (read for each in answer.targets for read in each.reads)
+    return frozenset(each for each in reads if each.kind is not ReadKind.ENVIRONMENT or each.name in INHERITED)
 
 
 def run_probe(request: ProbeRequest, folder: Path, file: Path) -> ProbeAnswer:

@@ -24,16 +24,16 @@ from precast.job import Job
 from precast.layout import BUILD, STORE, facts_path, image_path, stage_path, unit_folder
 from precast.passes.registry import SelectedUse, find_uses, matches, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
-from precast.plan.kernel_probes import read_imported
+from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
 from precast.plan.parts import FailedPart, Parts
 from precast.project import Project, format_texts, ignored_variables
+from precast.reads import Looks, Read, ReadKind, digest_glob, digest_place, find_files
 from precast.spec.closure import INSTALLED, Closure, SourceFile
 from precast.spec.expand import expand_kernel
 from precast.spec.imported import ImportedKernel, ProbeRequest
 from precast.spec.kernel import Surroundings, kernel_tables, read_kernel
 from precast.spec.model import KernelSpec, Source, Unit
-from precast.spec.modules import find_module
 from precast.spec.naming import modules_in
 from precast.spec.problems import Problems
 from precast.spec.sources import SourceReader
@@ -89,6 +89,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
     failed: tuple[FailedPart, ...] = ()
     pass_places: Mapping[str, Place | None] = field(default_factory=dict, compare=False)  # for messages about a pass
+    looks: Looks = field(default=Looks(), repr=False, compare=False)  # all that was looked at, but for plugins
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -160,6 +161,8 @@ class _Planner:
         self._sources = SourceReader(project.folder, project.search_path, self._installed)
         self._closure = Closure(project.folder, project.search_path, self._installed, self._digests)
         self._identities = Identities(FileDigests(identity_memory(project.folder / BUILD), shared=True))
+        self._identities.look_around()
+        self._reads = [*map(self._from_here, project.reads), *map(_read_place, filter(None, sys.path))]
         self._around: dict[tuple[Source, frozenset[str], Target, tuple[PassUse, ...]], UnitSurroundings] = {}
         self._passes: tuple[SelectedUse, ...] = ()
         self._reached: dict[tuple[Source, frozenset[str]], tuple[SourceFile, ...]] = {}
@@ -184,12 +187,26 @@ class _Planner:
         warnings = tuple(self._warnings(planned, kernel_globs))
         failed = (each for each in self._parts.failed if not each.kernel or is_wanted(each.kernel, kernel_globs))
         places = {each.use.name: each.where for each in self._passes}
-        return Plan(self._project, specs, planned, merge_tools(every), makers, warnings, tuple(failed), places)
+        tools = merge_tools(every)
+        return Plan(self._project, specs, planned, tools, makers, warnings, tuple(failed), places, self._looks())
+
+    def _from_here(self, read: Read) -> Read:
+        """A read of a file that is named from the project's folder."""
+        if read.kind in (ReadKind.ENVIRONMENT, ReadKind.MACHINE):
+            return read
+        return replace(read, name=str(self._project.folder / read.name))
+
+    def _looks(self) -> Looks:
+        tools = self._identities.looks
+        reads = (*self._reads, *self._sources.reads, *self._closure.reads, *tools.reads)
+        return Looks({**self._digests.looked, **tools.files}, reads)
 
     def _read_specs(self) -> tuple[KernelSpec, ...]:
         """Every kernel of every spec file, in the order of the files' names."""
         folder = self._project.folder
-        files = sorted({file for glob in self._project.kernels for file in folder.glob(glob) if not file.is_dir()})
+        globs = self._project.kernels
+        self._reads += (Read(ReadKind.GLOB, glob, digest_glob(folder, glob)) for glob in globs)
+        files = sorted({file for glob in globs for file in find_files(folder, glob)})
         if not files:
             message = f"no spec file matches {format_texts(self._project.kernels)}"
             self._problems.add([PlanError(message, hint="a spec is a TOML file: kernels/NAME.toml")])
@@ -202,7 +219,9 @@ class _Planner:
         project = self._project
         around = Surroundings(self._sources, project.targets, project.defaults, self._import, project.max_units)
         with self._parts.part(Path(os.path.relpath(file, self._project.folder)).as_posix()) as problems:
-            for name, node in kernel_tables(read_document(file, str(file)), problems):
+            document = read_document(file, str(file))
+            self._reads.append(Read(ReadKind.DATA, str(file), document.digest))
+            for name, node in kernel_tables(document, problems):
                 with self._parts.kernel(name):
                     spec = read_kernel(name, node, file.parent, around)
                     self._check_owner(specs.setdefault(spec.name, spec), spec)
@@ -221,7 +240,9 @@ class _Planner:
             sources=tuple((file.name, file.digest) for file in self._files_of(source, frozenset())),
             tools=tuple(sorted(pair for pair in tools if pair[0] in ("precast", "triton"))),
         )
-        return read_imported(request, project.folder, project.folder / BUILD)
+        answer = read_imported(request, project.folder, project.folder / BUILD)
+        self._reads += map(self._from_here, reads_of(answer))
+        return {each.target: each.kernel for each in answer.targets}
 
     def _expand(self, spec: KernelSpec, targets: Sequence[Target]) -> tuple[Unit, ...]:
         with self._parts.kernel(spec.name) as problems:
@@ -306,8 +327,7 @@ class _Planner:
         if (source, named) not in self._reached:
             try:
                 start = self._sources.locate(source)
-                folders = (start.root, *self._sources.python_path, *self._sources.installed)
-                starts = [start, *filter(None, (find_module(name, folders) for name in sorted(named)))]
+                starts = [start, *filter(None, (self._sources.find(name, start.root) for name in sorted(named)))]
                 files = {file.name: file for each in starts for file in self._closure.files(each)}
                 self._reached[source, named] = tuple(files[name] for name in sorted(files))
             except OSError as error:
@@ -325,6 +345,10 @@ class _Planner:
         for selection in self._project.passes if "*" in kernel_globs else ():
             if selection.enabled and not any(matches(selection, each.unit) for each in planned):
                 yield f"{selection.where}: pass `{selection.use}` is selected for no unit"
+
+
+def _read_place(path: str) -> Read:
+    return Read(ReadKind.PLACE, path, digest_place(path))
 
 
 def is_wanted(kernel: str, globs: Sequence[str]) -> bool:

@@ -2,6 +2,8 @@
 
 In: units with their facts, finished packs and libraries, launcher sources. Out: contents and manifest, ready to be
 placed. The order is the design's: packs → interface digest → launcher sources → library → manifest → version.
+What a release says of one file with images rests on that file and its units alone: it is an `ImagesPart`, which a
+caller may keep, so that a release of thousands of units costs what has changed.
 """
 
 from __future__ import annotations
@@ -10,22 +12,31 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from precast.artifact import UnitResult
 from precast.errors import BugError
 from precast.launch.formats import (
     LAUNCH_ABI,
     ImagePlace,
-    IndexedUnit,
+    KernelInterface,
     ReleaseFile,
-    ReleaseIndex,
     ReleaseInterface,
     interface_digest,
-    write_index,
 )
+from precast.launch.formats.index import IndexEntry, describe_unit, join_index
 from precast.launch.formats.pack import read_pack
 from precast.release.folder import Content
-from precast.release.manifest import Manifest, ManifestFile, ManifestUnit
+from precast.release.manifest import (
+    Manifest,
+    ManifestFile,
+    ManifestUnit,
+    UnitTexts,
+    WrittenManifest,
+    join_manifest,
+    parse_manifest,
+    write_unit,
+)
 from precast.spec.model import Unit
 from precast.store import digest_bytes
 
@@ -39,6 +50,22 @@ class BuiltImages:
     place: str
     file: Path
     units: tuple[tuple[Unit, UnitResult], ...]
+
+
+class UnitPart(NamedTuple):
+    """What a release says of one unit: in the index, where its image is, and in the manifest."""
+
+    entry: IndexEntry
+    image: ImagePlace
+    texts: UnitTexts
+    reproducible: bool
+
+
+class ImagesPart(NamedTuple):
+    """What a release says of one file with images."""
+
+    file: ReleaseFile
+    units: tuple[UnitPart, ...]
 
 
 @dataclass(frozen=True)
@@ -55,33 +82,49 @@ class ReleaseParts:
 
 def compose_release(parts: ReleaseParts) -> tuple[dict[str, Content], Manifest]:
     """Contents by place, and the manifest that names them all."""
-    places = {str(unit): place for images in parts.images for unit, place in _image_places(images)}
-    built = sorted((pair for images in parts.images for pair in images.units), key=lambda pair: str(pair[0]))
-    contents: dict[str, Content] = {**parts.files, **{images.place: images.file for images in parts.images}}
-    contents[INDEX] = write_index(
-        ReleaseIndex(
-            parts.interface,
-            tuple(
-                IndexedUnit(unit, result.facts, places[str(unit)])
-                for images in parts.images
-                for unit, result in images.units
-            ),
-            tuple(_release_file(images) for images in parts.images),
-        )
+    contents, written = join_release(
+        parts, [(images.file, describe_images(images, parts.interface)) for images in parts.images]
     )
-    files = tuple(_manifest_file(path, content) for path, content in sorted(contents.items()))
+    return contents, parse_manifest(written.data, parts.name)
+
+
+def describe_images(images: BuiltImages, interface: ReleaseInterface) -> ImagesPart:
+    """What a release of `interface` says of a file; `BugError` when its units' facts are of other images."""
+    data = images.file.read_bytes()
+    file = ReleaseFile(images.place, len(data), digest_bytes(data))
+    kernels = {kernel.name: kernel for kernel in interface.kernels}
+    places = _find_places(images, file, data)
+    return ImagesPart(file, tuple(_describe(unit, result, places[str(unit)], kernels) for unit, result in images.units))
+
+
+def _describe(
+    unit: Unit, result: UnitResult, place: ImagePlace, kernels: Mapping[str, KernelInterface]
+) -> UnitPart:
+    entry = describe_unit(kernels[unit.kernel], unit, result.facts)
+    return UnitPart(entry, place, write_unit(_manifest_unit(unit, result, place)), result.facts.reproducible)
+
+
+def join_release(
+    parts: ReleaseParts, images: Sequence[tuple[Path, ImagesPart]]
+) -> tuple[dict[str, Content], WrittenManifest]:
+    """As `compose_release`, of files with what is said of them; `parts` are without images."""
+    contents: dict[str, Content] = {**parts.files, **{part.file.path: file for file, part in images}}
+    units = [unit for _, part in images for unit in part.units]
+    files = {part.file.path: part.file for _, part in images}
+    entries = ((unit.entry, unit.image) for unit in units)
+    contents[INDEX] = join_index(parts.interface, entries, files.values())
     manifest = Manifest(
         name=parts.name,
         project_version=parts.project_version,
         launch_abi=LAUNCH_ABI,
         interface=interface_digest(parts.interface),
-        units=tuple(_manifest_unit(unit, result, places[str(unit)]) for unit, result in built),
-        files=files,
+        units=(),
+        files=tuple(_manifest_file(path, contents[path], files.get(path)) for path in sorted(contents)),
         tools=tuple(sorted(parts.tools)),
         glibc=find_glibc_floor([each for each in contents.values() if isinstance(each, Path) and each.suffix == ".so"]),
-        reproducible=all(result.facts.reproducible for _, result in built),
+        reproducible=all(unit.reproducible for unit in units),
     )
-    return contents, manifest
+    return contents, join_manifest(manifest, [(unit.entry.unit, unit.texts) for unit in units])
 
 
 def find_glibc_floor(libraries: Sequence[Path]) -> str:
@@ -94,27 +137,24 @@ def find_glibc_floor(libraries: Sequence[Path]) -> str:
     return "{}.{}".format(*max(versions)) if versions else ""
 
 
-def _image_places(images: BuiltImages) -> list[tuple[Unit, ImagePlace]]:
-    data = images.file.read_bytes()
+def _find_places(images: BuiltImages, file: ReleaseFile, data: bytes) -> dict[str, ImagePlace]:
+    """Where each unit's image is; that of a CPU unit is the whole library."""
     if not images.place.endswith(".pack"):
-        whole = ImagePlace(images.place, 0, len(data), digest_bytes(data))
-        return [(unit, whole) for unit, _ in images.units]
+        whole = ImagePlace(file.path, 0, file.size, file.digest)
+        return {str(unit): whole for unit, _ in images.units}
     entries = {entry.unit: entry for entry in read_pack(data, images.place)}
-    places = []
+    places = {}
     for unit, result in images.units:
         entry = entries[str(unit)]
         if entry.digest != result.image_digest:
             raise BugError(f"{images.place} holds another image of {unit} than its facts tell of")
-        places.append((unit, ImagePlace(images.place, entry.offset, entry.size, entry.digest)))
+        places[str(unit)] = ImagePlace(images.place, entry.offset, entry.size, entry.digest)
     return places
 
 
-def _release_file(images: BuiltImages) -> ReleaseFile:
-    data = images.file.read_bytes()
-    return ReleaseFile(images.place, len(data), digest_bytes(data))
-
-
-def _manifest_file(path: str, content: Content) -> ManifestFile:
+def _manifest_file(path: str, content: Content, known: ReleaseFile | None) -> ManifestFile:
+    if known is not None:
+        return ManifestFile(path, known.size, known.digest)
     data = content.read_bytes() if isinstance(content, Path) else content
     return ManifestFile(path, len(data), digest_bytes(data))
 

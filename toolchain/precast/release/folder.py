@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from precast.errors import ReleaseError
-from precast.release.manifest import MANIFEST, Manifest, read_manifest
+from precast.release.manifest import MANIFEST, Manifest, WrittenManifest, read_manifest
 from precast.release.verify import find_faults
-from precast.store import digest_bytes, link_file, sync, sync_tree, telling_disk_faults, write_file
+from precast.store import link_file, sync, sync_tree, telling_disk_faults, write_file
 
 POINTER = "release.json"
 CURRENT = "current"
@@ -39,12 +39,12 @@ class Pointer:
 
 def place_release(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
     """Makes the release under `home` and makes it the current one."""
-    place = write_release(home, contents, manifest)
-    point_to(home, manifest)
+    place = write_release(home, contents, manifest.written)
+    point_to(home, manifest.written)
     return place
 
 
-def write_release(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
+def write_release(home: Path, contents: Mapping[str, Content], manifest: WrittenManifest) -> Path:
     """Makes the release under `home`; the folder of an equal, undamaged one is left as it is."""
     drop_drafts(home)
     place = home / manifest.version
@@ -55,22 +55,22 @@ def write_release(home: Path, contents: Mapping[str, Content], manifest: Manifes
     return place
 
 
-def write_pointer(path: Path, manifest: Manifest) -> None:
+def write_pointer(path: Path, manifest: WrittenManifest) -> None:
     """Writes a file that leads to a release."""
     pointer = {"version": manifest.version, "path": manifest.version, "manifest": manifest.digest}
     write_file(path, (json.dumps(pointer, sort_keys=True, indent=1) + "\n").encode(), durable=True)
 
 
-def holds_all(manifest: Manifest, home: Path) -> bool:
+def holds_all(manifest: WrittenManifest, home: Path) -> bool:
     """Whether the release holds every unit of the current one; also when there is none that can be read."""
     try:
         current = read_manifest(home / read_pointer(home).path)
     except ReleaseError:
         return True
-    return {each.unit for each in current.units} <= {each.unit for each in manifest.units}
+    return {each.unit for each in current.units} <= set(manifest.units)
 
 
-def point_to(home: Path, manifest: Manifest) -> None:
+def point_to(home: Path, manifest: WrittenManifest) -> None:
     """Makes a release the current one: writes `release.json` and moves `current`, in this order."""
     write_pointer(home / POINTER, manifest)
     link = home / CURRENT
@@ -101,15 +101,15 @@ def drop_drafts(home: Path) -> None:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
-def _write_draft(home: Path, contents: Mapping[str, Content], manifest: Manifest) -> Path:
+def _write_draft(home: Path, contents: Mapping[str, Content], manifest: WrittenManifest) -> Path:
     draft = home / f"{DRAFT}{secrets.token_hex(6)}"
-    known = _files_of_newest(home)
+    newest = _newest(home)
     try:
         for name, content in sorted(contents.items()):
-            _place(draft / name, content, known)
+            _place(draft / name, content, newest / name)
         write_file(draft / MANIFEST, manifest.data)
         _settle_modes(draft)
-        sync_tree(draft)
+        sync_tree(draft, lambda path: not _is_same(path, newest / path.relative_to(draft)))
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
@@ -131,24 +131,30 @@ def _settle_modes(draft: Path) -> None:
             path.chmod(mode)
 
 
-def _place(path: Path, content: Content, known: Mapping[str, Path]) -> None:
+def _place(path: Path, content: Content, newest: Path) -> None:
+    """Links a finished file, or that of the newest release which is equal; else writes one."""
     if isinstance(content, Path):
         link_file(content, path)
-        return
-    same = known.get(digest_bytes(content))
-    if same is not None and same.is_file() and same.read_bytes() == content:
-        link_file(same, path)
+    elif newest.is_file() and newest.read_bytes() == content:
+        link_file(newest, path)
     else:
         write_file(path, content)
 
 
-def _files_of_newest(home: Path) -> dict[str, Path]:
-    """The files of the newest release by digest, so that equal ones can be linked; none when it is damaged."""
+def _newest(home: Path) -> Path:
+    """The newest release, some of whose files may be those of the next; a folder that is not there where none is."""
     try:
-        folder = home / read_pointer(home).path
-        return {file.digest: folder / file.path for file in read_manifest(folder).files}
+        return home / read_pointer(home).path
     except ReleaseError:
-        return {}
+        return home / f"{DRAFT}none"
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    """Whether two paths are one file, which a release has already: then it is on the disk."""
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False
 
 
 def _replace(place: Path, draft: Path) -> None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from precast.artifact import Facts, Finding, PassRun
 from precast.codec import from_data, to_json
@@ -76,13 +78,35 @@ class Manifest:
     schema: int = SCHEMA_VERSION
 
     @cached_property
-    def data(self) -> bytes:
-        """The bytes of `manifest.json`: canonical JSON with the digest of its content as a last check."""
-        body = json.loads(to_json(self))
-        body["content"] = _content_digest(body)
-        return json.dumps(body, sort_keys=True, ensure_ascii=False, indent=1).encode() + b"\n"
+    def written(self) -> WrittenManifest:
+        """The manifest as its file has it."""
+        return join_manifest(self, [(each.unit, write_unit(each)) for each in self.units])
 
     @property
+    def data(self) -> bytes:
+        """The bytes of `manifest.json`: canonical JSON with the digest of its content as a last check."""
+        return self.written.data
+
+    @property
+    def digest(self) -> str:
+        return self.written.digest
+
+    @property
+    def version(self) -> str:
+        """The release's version: a local version in the sense of Python packaging."""
+        return self.written.version
+
+
+@dataclass(frozen=True)
+class WrittenManifest:
+    """A manifest as bytes, with what its makers ask of it."""
+
+    project_version: str
+    units: tuple[str, ...]
+    reproducible: bool
+    data: bytes
+
+    @cached_property
     def digest(self) -> str:
         return hashlib.sha256(self.data).hexdigest()
 
@@ -92,9 +116,49 @@ class Manifest:
         return f"{self.project_version}+{self.digest[:12]}"
 
 
+class UnitTexts(NamedTuple):
+    """One unit as it stands in the file, and as it counts for the digest of the content."""
+
+    shown: str
+    compact: str
+
+
+def write_unit(unit: ManifestUnit) -> UnitTexts:
+    data = json.loads(to_json(unit))
+    return UnitTexts(_show(data).replace("\n", "\n  "), _write_compact(data))
+
+
+def join_manifest(head: Manifest, units: Iterable[tuple[str, UnitTexts]]) -> WrittenManifest:
+    """The manifest that says of itself what `head` does, and holds these units, in the order of their texts.
+
+    It is put together of texts: a release of thousands of units has that of each from when it was made.
+    """
+    ordered = sorted(units, key=lambda each: each[0])
+    body = json.loads(to_json(replace(head, units=())))
+    compact = _put_units(_write_compact(body), '"units":[', ",".join(texts.compact for _, texts in ordered))
+    body["content"] = hashlib.sha256(compact.encode()).hexdigest()
+    shown = ",\n  ".join(texts.shown for _, texts in ordered)
+    text = _put_units(_show(body), '"units": [', f"\n  {shown}\n " if ordered else "")
+    names = tuple(name for name, _ in ordered)
+    return WrittenManifest(head.project_version, names, head.reproducible, f"{text}\n".encode())
+
+
+def _put_units(text: str, opening: str, units: str) -> str:
+    """`text` with its empty list of units filled: the last thing in it."""
+    before, found, after = text.rpartition(opening)
+    return f"{before}{found}{units}{after}"
+
+
+def _show(data: object) -> str:
+    return json.dumps(data, sort_keys=True, ensure_ascii=False, indent=1)
+
+
+def _write_compact(data: object) -> str:
+    return json.dumps(data, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
 def _content_digest(body: dict[str, object]) -> str:
-    text = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_write_compact(body).encode()).hexdigest()
 
 
 def read_manifest(release: Path) -> Manifest:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from precast.digest import FileDigests
+from precast.reads import Read
 from precast.spec.asking import Edge, reach
 from precast.spec.children import walk, walk_statements
 from precast.spec.modules import ModuleFile, ModuleFinder
@@ -98,6 +99,11 @@ class Closure:
         self._numbers: dict[tuple[ModuleFile, Path], int] = {}
         self._modules: list[tuple[ModuleFile, Path]] = []
         self._edges: dict[int, tuple[Edge, ...]] = {}
+
+    @property
+    def reads(self) -> Iterator[Read]:
+        """Where it looked for modules, found or not."""
+        return self._finder.reads
 
     def files(self, start: ModuleFile) -> tuple[SourceFile, ...]:
         """The files that `start`'s imports reach, itself included, sorted by name."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from precast.errors import nearest_hint
 from precast.spec.model import Spelled
-from precast.spec.modules import ModuleFile, find_module, module_of_file
+from precast.spec.modules import ModuleFile
 from precast.spec.sources import SourceReader
 from precast.spec.toml import Node
 
@@ -42,16 +42,16 @@ class References:
 
     def locate(self, name: str) -> ModuleFile | None:
         """The module that a reference names."""
-        return find_module(name, (self.root, *self.sources.python_path, *self.sources.installed))
+        return self.sources.find(name, self.root)
 
     def _module(self, node: Node, place: str) -> ModuleFile | None:
         if not place.endswith(".py"):
             return self.locate(place) if re.fullmatch(r"[A-Za-z_][\w.]*", place, re.ASCII) else None
         file = Path(os.path.normpath(self.folder / place))
-        if not file.is_file():
+        if not self.sources.is_file(file):
             hint = "the path is relative to the spec's folder"
             raise node.error(f"there is no file `{self.sources.show(file)}`", hint)
-        module = module_of_file(file)
+        module = self.sources.module_of(file)
         found = self.locate(module.name)
         if found is None or found.file != file or not re.fullmatch(r"[A-Za-z_][\w.]*", module.name, re.ASCII):
             raise node.error(f"`{place}` is found neither beside the kernel's module nor through `pythonpath`")

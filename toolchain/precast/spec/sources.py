@@ -1,18 +1,21 @@
 """Finds a kernel's source and reads its signature, without importing it.
 
 In: `softmax.py:softmax_kernel` or `package.module:function`. Out: a `Source` and a `Signature`. Keeps the syntax of
-the modules that it has read, for one plan.
+the modules that it has read, for one plan, and all that it asked of the file system.
 """
 
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from precast.errors import SpecError
+from precast.reads import Read, ReadKind, digest_place
 from precast.spec.model import Source
-from precast.spec.modules import ModuleFile, find_module, module_of_file
+from precast.spec.modules import ModuleFile, ModuleFinder, module_of_file, reads_around
 from precast.spec.signature import Signature, UnreadSignature, read_signature
 from precast.spec.syntax import ModuleSyntax, parse_source
 from precast.spec.toml import Node
@@ -29,6 +32,17 @@ class SourceReader:
         self.installed = installed
         self._syntax: dict[Path, ModuleSyntax] = {}
         self._modules: dict[str, ModuleFile] = {}
+        self._finder = ModuleFinder()
+        self._asked: dict[str, Read] = {}
+
+    @property
+    def reads(self) -> Iterator[Read]:
+        """What was asked of the file system, found or not."""
+        yield from self._asked.values()
+        yield from self._finder.reads
+
+    def _note(self, read: Read) -> Read:
+        return self._asked.setdefault(read.place, read)
 
     def read(self, node: Node, beside: Path) -> tuple[Source, Signature | None]:
         """The source that a spec's `source` key names; `beside` is the spec's folder. `SpecError` with the place.
@@ -54,8 +68,8 @@ class SourceReader:
     def locate(self, source: Source) -> ModuleFile:
         """The module of a source that `read` returned."""
         if not source.module:
-            return module_of_file(self.folder / source.file)
-        module = find_module(source.module, (*self.python_path, *self.installed))
+            return self.module_of(self.folder / source.file)
+        module = self.find(source.module)
         if module is None:
             raise SpecError(f"module `{source.module}` is not found")
         return module
@@ -68,6 +82,7 @@ class SourceReader:
                 data = module.file.read_bytes()
             except OSError as error:
                 raise SpecError(f"cannot read `{name}`: {(error.strerror or str(error)).lower()}") from None
+            self._note(Read(ReadKind.SOURCE, str(module.file), hashlib.sha256(data).hexdigest()))
             self._syntax[module.file] = parse_source(data, name)
             self._modules[name] = module
         return self._syntax[module.file]
@@ -77,13 +92,26 @@ class SourceReader:
         relative = os.path.relpath(file, self.folder)
         return str(file) if relative.startswith("..") else str(self.folder / relative)
 
-    def _by_file(self, node: Node, file: Path) -> ModuleFile:
-        if not file.is_file():
-            raise node.error(f"there is no file `{self.show(file)}`", "the path is relative to the spec's folder")
+    def is_file(self, file: Path) -> bool:
+        return self._note(Read(ReadKind.PLACE, str(file), digest_place(file))).digest == "file"
+
+    def module_of(self, file: Path) -> ModuleFile:
+        """The module that a file named by path is."""
+        for read in reads_around(file):
+            self._note(read)
         return module_of_file(file)
 
+    def find(self, name: str, *first: Path) -> ModuleFile | None:
+        """The module of a dotted name, looked for in `first`, in `pythonpath` and among installed packages."""
+        return self._finder.find(name, (*first, *self.python_path, *self.installed))
+
+    def _by_file(self, node: Node, file: Path) -> ModuleFile:
+        if not self.is_file(file):
+            raise node.error(f"there is no file `{self.show(file)}`", "the path is relative to the spec's folder")
+        return self.module_of(file)
+
     def _by_name(self, node: Node, name: str) -> ModuleFile:
-        module = find_module(name, (*self.python_path, *self.installed))
+        module = self.find(name)
         if module is None:
             shown = ", ".join(f"`{os.path.relpath(folder, self.folder)}`" for folder in self.python_path)
             raise node.error(f"module `{name}` is not found", f"`pythonpath` of [tool.precast] is {shown}")
@@ -93,7 +121,7 @@ class SourceReader:
         """The module that `from dotted import name` takes `name` from."""
         here = self._modules[importer.file]
         absolute = absolute_name(dotted, here.package)
-        module = find_module(absolute, (here.root, *self.python_path, *self.installed))
+        module = self.find(absolute, here.root)
         return self.syntax(module) if module else None
 
 

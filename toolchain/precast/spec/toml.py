@@ -6,10 +6,11 @@ complaint carries the place of the key or value that it is about.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,6 +40,7 @@ class Document:
     data: Mapping[str, object]
     keys: Mapping[KeyPath, Place]
     values: Mapping[KeyPath, Place]
+    digest: str = ""  # of the file's bytes
 
     @property
     def root(self) -> Node:
@@ -143,9 +145,10 @@ def read_document(path: Path, name: str) -> Document:
     except OSError as error:
         raise SpecError(f"cannot read `{name}`: {(error.strerror or str(error)).lower()}") from None
     try:
-        return parse_document(data.decode("utf-8-sig"), name)  # some editors write a byte order mark
+        document = parse_document(data.decode("utf-8-sig"), name)  # some editors write a byte order mark
     except UnicodeDecodeError as error:
         raise not_utf8(data, error.start, name) from None
+    return replace(document, digest=hashlib.sha256(data).hexdigest())
 
 
 def not_utf8(data: bytes, start: int, name: str, hint: str = "save it as UTF-8") -> SpecError:

@@ -1,6 +1,8 @@
 """`index.bin`: everything the C runtime knows about a release, as tables that it maps and reads in place.
 
 In: a `ReleaseIndex`. Out: bytes, the same for the same value. `records` has the layout, `runtime/index.h` reads it.
+An `IndexEntry` is what the index says of one unit, known without the others: a release of thousands makes anew those
+that changed, and joins them with what it kept.
 """
 
 from __future__ import annotations
@@ -8,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from precast.artifact import Parameter, TensorDescriptor
+from precast.artifact import Facts, Parameter, TensorDescriptor
 from precast.errors import BugError, PlanError
 from precast.grid import Expression, compile_grid, parse_grid, parse_requirement
 from precast.launch.formats.index_reader import fact_flags, fact_numbers
@@ -21,6 +24,7 @@ from precast.launch.formats.interface import (
     element_type,
     group_units,
     interface_digest,
+    kernel_of,
     leaves_of,
     run_time_arguments,
     slot_code,
@@ -52,9 +56,10 @@ from precast.launch.formats.values import (
     TYPE_CODES,
     AxisInterface,
     ImagePlace,
-    IndexedUnit,
     KernelInterface,
+    ReleaseFile,
     ReleaseIndex,
+    ReleaseInterface,
     SelectionRule,
     word_of,
 )
@@ -62,32 +67,69 @@ from precast.spec.model import Constant, Spelled, Unit, format_constant
 from precast.target import Backend, Target
 
 Row = tuple[int | bytes, ...]
+Steps = tuple[tuple[int, int, int], ...]
 
 _FORWARD_ARCHITECTURES = {"75", "80", "86", "89"}  # 87 is Tegra: its images and the others do not mix
 
 
+class IndexEntry(NamedTuple):
+    """A unit's record, with texts and rows where the index has their numbers. Made of what JSON can say."""
+
+    unit: str
+    symbol: str
+    backend: int
+    architecture: tuple[int, int | str]  # its kind; a text is that of a string
+    flags: int
+    axes: tuple[int, ...]
+    slot_types: tuple[int, ...]
+    parameters: tuple[tuple[int, int, int, int, tuple[int, ...]], ...]  # the last: a descriptor, or none
+    hints: tuple[tuple[int, int, int], ...]
+    promises: tuple[tuple[int, int, int], ...]
+    buffers: tuple[tuple[str, int], ...]
+    grid: tuple[Steps, ...]
+    numbers: tuple[int, ...]
+    description: str
+    requirements: tuple[tuple[Steps, str], ...]
+
+
+PlacedEntry = tuple[IndexEntry, ImagePlace]
+
+
 def write_index(index: ReleaseIndex) -> bytes:
     """The bytes of `index.bin`; `BugError` when a unit's facts do not go with its arguments."""
+    kernels = {kernel.name: kernel for kernel in index.interface.kernels}
+    known = (each for each in index.units if each.unit.kernel in kernels)
+    entries = [(describe_unit(kernels[each.unit.kernel], each.unit, each.facts), each.image) for each in known]
+    return join_index(index.interface, entries, index.files, index.selection)
+
+
+def join_index(
+    interface: ReleaseInterface,
+    entries: Iterable[PlacedEntry],
+    files: Iterable[ReleaseFile],
+    selection: Sequence[SelectionRule] = (),
+) -> bytes:
+    """The bytes of the index that has these entries; those of a kernel in the spec's order."""
     tables = Tables()
     file_numbers = {
         file.path: tables.add("files", tables.text(file.path), 0, file.size, bytes.fromhex(file.digest))
-        for file in sorted(index.files, key=lambda file: file.path)
+        for file in sorted(files, key=lambda file: file.path)
     }
     images: dict[ImagePlace, int] = {}
-    named = group_units(index.interface)
-    members: dict[str, list[IndexedUnit]] = {}
-    for each in index.units:
-        members.setdefault(each.unit.kernel, []).append(each)
-    for kernel in index.interface.kernels:
-        units = sorted(enumerate(members.get(kernel.name, ())), key=lambda pair: str(pair[1].unit))
-        if tuple(str(each.unit) for _, each in units) != named[kernel.name]:
+    named = group_units(interface)
+    members: dict[str, list[PlacedEntry]] = {}
+    for each in entries:
+        members.setdefault(kernel_of(each[0].unit), []).append(each)
+    for kernel in interface.kernels:
+        units = sorted(enumerate(members.get(kernel.name, ())), key=lambda pair: pair[1][0].unit)
+        if tuple(entry.unit for _, (entry, _) in units) != named[kernel.name]:
             raise BugError(f"the index of `{kernel.name}` does not hold the units that its interface names")
-        for _, each in units:
-            if each.image not in images:
-                images[each.image] = _add_image(tables, each.image, file_numbers)
-        rules = [rule for rule in index.selection if rule.kernel == kernel.name]
+        for _, (_, image) in units:
+            if image not in images:
+                images[image] = _add_image(tables, image, file_numbers)
+        rules = [rule for rule in selection if rule.kernel == kernel.name]
         _add_kernel(tables, kernel, units, images, rules)
-    return _assemble(tables, tables.text(index.interface.name), bytes.fromhex(interface_digest(index.interface)))
+    return _assemble(tables, tables.text(interface.name), bytes.fromhex(interface_digest(interface)))
 
 
 def _assemble(tables: Tables, name: int, interface: bytes) -> bytes:
@@ -115,14 +157,14 @@ def _add_image(tables: Tables, image: ImagePlace, files: Mapping[str, int]) -> i
 def _add_kernel(
     tables: Tables,
     kernel: KernelInterface,
-    units: Sequence[tuple[int, IndexedUnit]],
+    units: Sequence[tuple[int, PlacedEntry]],
     images: Mapping[ImagePlace, int],
     rules: Sequence[SelectionRule],
 ) -> None:
     argument_rows, slot_rows = _argument_rows(tables, kernel)
     axis_rows, constant_rows = ([_axis_row(tables, axis) for axis in axes] for axes in (kernel.axes, kernel.constants))
     number = len(tables.rows["kernels"])
-    unit_rows = [_unit_row(tables, number, kernel, each, images[each.image], order) for order, each in units]
+    unit_rows = [_unit_row(tables, number, entry, images[image], order) for order, (entry, image) in units]
     tables.add(
         "kernels",
         tables.text(kernel.name),
@@ -167,43 +209,67 @@ def _default(default: Sequence[Constant]) -> tuple[int, int]:
     return kind, int(value) if isinstance(value, int) else 0
 
 
-def _unit_row(
-    tables: Tables, number: int, kernel: KernelInterface, each: IndexedUnit, image: int, order: int
-) -> tuple[int | bytes, ...]:
-    unit, facts = each.unit, each.facts
-    arguments = run_time_arguments(unit)
-    leaves = [leaf for argument in arguments for leaf in leaves_of(argument)]
-    slot_types = [(_type_code(type_text),) for _, type_text in leaves]
-    buffers = [(tables.text(buffer.pass_name), buffer.bytes_per_program) for buffer in facts.buffers]
-    grid = [tables.shared_span("steps", _steps(unit, text, parse_grid)) for text in unit.grid] or [(0, 0)] * 3
-    kind, arch = _architecture(tables, unit.target)
+def describe_unit(kernel: KernelInterface, unit: Unit, facts: Facts) -> IndexEntry:
+    """What the index says of a unit of `kernel`; `BugError` when its facts do not go with its arguments."""
+    leaves = [leaf for argument in run_time_arguments(unit) for leaf in leaves_of(argument)]
+    codes = [_type_code(type_text) for _, type_text in leaves]
+    return IndexEntry(
+        unit=str(unit),
+        symbol=facts.symbol,
+        backend=BACKENDS[unit.target.backend],
+        architecture=_architecture(unit.target),
+        flags=fact_flags(facts),
+        axes=_axis_numbers(kernel, unit),
+        slot_types=tuple(codes),
+        parameters=tuple(_parameter_rows(unit, facts, codes)),
+        hints=tuple(_hint_rows(unit, kernel, codes)),
+        promises=tuple(_promise_rows(unit)),
+        buffers=tuple((buffer.pass_name, buffer.bytes_per_program) for buffer in facts.buffers),
+        grid=tuple(_steps(unit, text, parse_grid) for text in unit.grid),
+        numbers=fact_numbers(facts),
+        description=_description(unit, facts),
+        requirements=tuple((_steps(unit, text, parse_requirement), text) for text in unit.requires),
+    )
+
+
+def _unit_row(tables: Tables, number: int, entry: IndexEntry, image: int, order: int) -> tuple[int | bytes, ...]:
+    buffers = [(tables.text(pass_name), size) for pass_name, size in entry.buffers]
+    grid = [tables.shared_span("steps", steps) for steps in entry.grid] or [(0, 0)] * 3
+    kind, arch = entry.architecture
+    arch = tables.text(arch) if isinstance(arch, str) else arch
     return (
-        tables.text(str(unit)), tables.text(facts.symbol), number, image,
-        BACKENDS[unit.target.backend], kind, fact_flags(facts), arch,
-        _axis_numbers(kernel, unit),
-        tables.shared_span("slot_types", slot_types)[0],
-        *tables.span("parameters", _parameter_rows(tables, each)),
-        *tables.shared_span("hints", _hint_rows(unit, kernel, slot_types)),
-        *tables.shared_span("hints", _promise_rows(unit)),
+        tables.text(entry.unit), tables.text(entry.symbol), number, image,
+        entry.backend, kind, entry.flags, arch,
+        bytes(entry.axes).ljust(16, b"\0"),
+        tables.shared_span("slot_types", [(code,) for code in entry.slot_types])[0],
+        *tables.span("parameters", [_numbered(tables, row) for row in entry.parameters]),
+        *tables.shared_span("hints", entry.hints),
+        *tables.shared_span("hints", entry.promises),
         *tables.span("buffers", buffers),
         *(start for start, _ in grid), *(count for _, count in grid),
-        *fact_numbers(facts), tables.text(_description(each)), order,
-        *tables.shared_span("requirements", [_requirement_row(tables, unit, text) for text in unit.requires]),
+        *entry.numbers, tables.text(entry.description), order,
+        *tables.shared_span("requirements", [_requirement_row(tables, *each) for each in entry.requirements]),
     )  # fmt: skip
 
 
-def _description(each: IndexedUnit) -> str:
+def _numbered(tables: Tables, row: tuple[int, int, int, int, tuple[int, ...]]) -> tuple[int, int, int, int]:
+    """A parameter, whose descriptor, where it has one, goes to the index and is known by its number."""
+    kind, code, slot, extra, descriptor = row
+    return kind, code, slot, tables.add("descriptors", *descriptor) if descriptor else extra
+
+
+def _description(unit: Unit, facts: Facts) -> str:
     """What only the Python package reads: what the unit was made from, as JSON."""
-    values = each.unit.variant.values
+    values = unit.variant.values
     about = {
         "constants": {
-            argument.name: _json_of(argument.value) for argument in each.unit.arguments if argument.type == "constexpr"
+            argument.name: _json_of(argument.value) for argument in unit.arguments if argument.type == "constexpr"
         },
-        "options": {**dict(each.facts.options), **dict(each.unit.options)},
+        "options": {**dict(facts.options), **dict(unit.options)},
         "axes": {name: word_of(value) if isinstance(value, Spelled) else value for name, value in values},
-        "grid": each.unit.grid,
-        "requires": each.unit.requires,
-        "source": each.facts.source_digest,
+        "grid": unit.grid,
+        "requires": unit.requires,
+        "source": facts.source_digest,
     }
     return json.dumps(about, sort_keys=True, separators=(",", ":"))
 
@@ -213,8 +279,8 @@ def _json_of(value: Constant) -> object:
     return {"spelled": value.text} if isinstance(value, Spelled) else value
 
 
-def _architecture(tables: Tables, target: Target) -> tuple[int, int]:
-    """(kind, arch): a number for CUDA (90) and CPU (level 3), a string's place for HIP.
+def _architecture(target: Target) -> tuple[int, int | str]:
+    """(kind, arch): a number for CUDA (90) and CPU (level 3), a string for HIP.
 
     Triton makes `sm_90a`-like images from 90 on, which run on that architecture alone; the plain ones below run on
     any later minor of the same major.
@@ -222,15 +288,14 @@ def _architecture(tables: Tables, target: Target) -> tuple[int, int]:
     if target.kind is Backend.CPU:
         return ARCH_FORWARD, int(target.arch[-1])
     if target.kind is Backend.HIP:
-        return ARCH_EXACT, tables.text(target.arch)
+        return ARCH_EXACT, target.arch
     return ARCH_FORWARD if target.arch in _FORWARD_ARCHITECTURES else ARCH_EXACT, int(target.arch)
 
 
-def _axis_numbers(kernel: KernelInterface, unit: Unit) -> bytes:
+def _axis_numbers(kernel: KernelInterface, unit: Unit) -> tuple[int, ...]:
     """One byte for each axis: the value's number from 1, or 0 where the unit's target has no such axis."""
     values = dict(unit.variant.values)
-    numbers = [value_number(axis, values[axis.name]) if axis.name in values else 0 for axis in kernel.axes]
-    return bytes(numbers).ljust(16, b"\0")
+    return tuple(value_number(axis, values[axis.name]) if axis.name in values else 0 for axis in kernel.axes)
 
 
 def _type_code(type_text: str) -> int:
@@ -241,11 +306,11 @@ def _type_code(type_text: str) -> int:
     return 0 if type_text == ABSENT else TYPE_CODES[type_text]
 
 
-def _requirement_row(tables: Tables, unit: Unit, text: str) -> Row:
-    return (*tables.shared_span("steps", _steps(unit, text, parse_requirement)), tables.text(text), 0)
+def _requirement_row(tables: Tables, steps: Steps, text: str) -> Row:
+    return (*tables.shared_span("steps", steps), tables.text(text), 0)
 
 
-def _steps(unit: Unit, text: str, parse: Callable[..., Expression]) -> list[tuple[int, int, int]]:
+def _steps(unit: Unit, text: str, parse: Callable[..., Expression]) -> Steps:
     names = [name for argument in run_time_arguments(unit) for name, _ in leaves_of(argument)]
     constants = {name: int(value) for name, value in unit.variant.values if isinstance(value, int)}
     constants |= {
@@ -254,7 +319,7 @@ def _steps(unit: Unit, text: str, parse: Callable[..., Expression]) -> list[tupl
         if argument.type == "constexpr" and isinstance(argument.value, int)
     }
     program = compile_grid(parse(text, [*names, *constants]), names, constants)
-    return [(operand, opcode, 0) for opcode, operand in program.steps]
+    return tuple((operand, opcode, 0) for opcode, operand in program.steps)
 
 
 def _slot_numbers(unit: Unit) -> dict[str, list[int]]:
@@ -269,28 +334,22 @@ def _slot_numbers(unit: Unit) -> dict[str, list[int]]:
     return numbers
 
 
-def _parameter_rows(tables: Tables, each: IndexedUnit) -> list[tuple[int, int, int, int]]:
-    slots = _slot_numbers(each.unit)
-    codes = [_type_code(text) for argument in run_time_arguments(each.unit) for _, text in leaves_of(argument)]
-    descriptors = {descriptor.argument: descriptor for descriptor in each.facts.tensor_descriptors}
-    rows: list[tuple[int, int, int, int]] = []
+def _parameter_rows(
+    unit: Unit, facts: Facts, codes: Sequence[int]
+) -> Iterator[tuple[int, int, int, int, tuple[int, ...]]]:
+    slots = _slot_numbers(unit)
+    descriptors = {descriptor.argument: descriptor for descriptor in facts.tensor_descriptors}
     buffers = 0
-    for parameter in each.facts.parameters:
+    for parameter in facts.parameters:
         kind = PARAMETER_KINDS[parameter.kind]
         if parameter.kind in ("argument", "descriptor"):
-            rows += [
-                (
-                    _kind_of(codes[slot], kind),
-                    codes[slot],
-                    slot,
-                    _extra(tables, descriptors, parameter, codes[slot]),
-                )
-                for slot in _slots_of(each.unit, slots, parameter)
-            ]
+            for slot in _slots_of(unit, slots, parameter):
+                code = codes[slot]
+                passed = _descriptor(descriptors, parameter) if code & DESCRIPTOR and not code & POINTER else ()
+                yield _kind_of(code, kind), code, slot, int(parameter.written), passed
         else:
-            rows.append((kind, POINTER, 0, buffers if parameter.kind == "buffer" else 0))
+            yield kind, POINTER, 0, buffers if parameter.kind == "buffer" else 0, ()
             buffers += parameter.kind == "buffer"
-    return rows
 
 
 def _kind_of(code: int, kind: int) -> int:
@@ -303,27 +362,24 @@ def _slots_of(unit: Unit, slots: Mapping[str, list[int]], parameter: Parameter) 
     return slots[parameter.name]
 
 
-def _extra(tables: Tables, descriptors: Mapping[str, TensorDescriptor], parameter: Parameter, code: int) -> int:
-    """The number of a descriptor; of any other parameter, whether it is written."""
-    if not code & DESCRIPTOR or code & POINTER:
-        return int(parameter.written)
+def _descriptor(descriptors: Mapping[str, TensorDescriptor], parameter: Parameter) -> tuple[int, ...]:
+    """The record of a tensor descriptor."""
     found = descriptors.get(parameter.name)
     if found is None:
         raise BugError(f"facts have no tensor descriptor for parameter `{parameter.name}`")
     rank = len(found.block_shape)
     block = [*found.block_shape, *[0] * (5 - rank)]
-    return tables.add(
-        "descriptors", found.tma, rank, found.element_type, found.element_bytes, found.swizzle, found.fp4_padded, 0, 0,
-        *block,
+    return (
+        found.tma, rank, found.element_type, found.element_bytes, found.swizzle, found.fp4_padded, 0, 0, *block,
     )  # fmt: skip
 
 
-def _hint_rows(unit: Unit, kernel: KernelInterface, types: Sequence[tuple[int]]) -> list[tuple[int, int, int]]:
+def _hint_rows(unit: Unit, kernel: KernelInterface, codes: Sequence[int]) -> list[tuple[int, int, int]]:
     """What chooses the unit: the spec's hints, and whether an argument that other units have is absent here."""
     slots = _slot_numbers(unit)
     rows = [
         (place, HINT_KINDS["present" if code else "absent"], 0)
-        for place, (slot, (code,)) in enumerate(zip(kernel.slots, types, strict=True))
+        for place, (slot, code) in enumerate(zip(kernel.slots, codes, strict=True))
         if slot.optional and (slot_code(slot) & (POINTER | DESCRIPTOR) or not code)
     ]
     for hint in unit.variant.hints:

@@ -58,6 +58,7 @@ class Tables:
 
     rows: dict[str, list[bytes]] = field(default_factory=lambda: {name: [] for name in RECORDS})
     _strings: dict[str, int] = field(default_factory=dict)
+    _spans: dict[tuple[str, tuple[bytes, ...]], int] = field(default_factory=dict)  # where rows are that were found
     _length: int = 0
 
     def text(self, text: str) -> int:
@@ -84,9 +85,15 @@ class Tables:
     def shared_span(self, section: str, rows: Sequence[Sequence[int | bytes]]) -> tuple[int, int]:
         """Like `span`, but finds equal rows that are there already."""
         packed = [RECORDS[section].pack(*row) for row in rows]
+        key = (section, tuple(packed))
+        if key not in self._spans:
+            self._spans[key] = self._find(section, packed)
+        return self._spans[key], len(packed)
+
+    def _find(self, section: str, packed: list[bytes]) -> int:
         table = self.rows[section]
         for first in range(len(table) - len(packed) + 1):
             if table[first : first + len(packed)] == packed:
-                return first, len(packed)
+                return first
         table += packed
-        return len(table) - len(packed), len(packed)
+        return len(table) - len(packed)

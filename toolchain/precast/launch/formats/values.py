@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from precast.artifact import Facts
+from precast.keyed import Keyed
 from precast.spec.model import Constant, Unit, format_constant
 
 SCHEMA = 2  # layout of index.bin and of packs
@@ -64,7 +65,7 @@ class AxisInterface:
 
 
 @dataclass(frozen=True)
-class KernelInterface:
+class KernelInterface(Keyed):
     """What a caller of one kernel sees."""
 
     name: str

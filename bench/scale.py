@@ -1,0 +1,247 @@
+"""Large projects: null builds, one stale unit, full builds; seconds, memory, and what planning costs.
+
+`python bench/scale.py --units 6000` makes a project of small kernels, each in some variants for two targets, and one
+more kernel of a single unit, which is the one that an edit makes stale. `--engine standin` compiles nothing, so that
+what is measured is the graph alone; its units are then made in this process, outside of the clock. `--json` prints one
+object as the last line. Times are of whole processes by the wall clock; medians of `--repeat` runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULT = ROOT / "bench" / "results" / "scale.json"
+TARGETS = ("cuda:90", "hip:gfx942")
+BLOCKS = (64, 128, 256, 512, 1024)
+DTYPES = ("fp32", "fp16")
+PER_KERNEL = len(TARGETS) * len(BLOCKS) * len(DTYPES)
+SETTLED_S = 2.3  # then the times of files can be trusted
+SETTINGS = """
+[tool.precast]
+name = "scale"
+version = "1"
+targets = {targets}
+max_units = 0
+{more}
+"""
+KERNEL = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def {name}_kernel(out, x, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    value = tl.load(x + offsets, mask=inside)
+    tl.store(out + offsets, value * {number} + value, mask=inside)
+"""
+SPEC = """
+[kernel.{name}]
+source = "{name}.py:{name}_kernel"
+grid = ["cdiv(n, BLOCK)", "1", "1"]
+only = {only}
+
+[kernel.{name}.args]
+out = {{ type = "*{{dtype}}", align = 16 }}
+x = {{ type = "*{{dtype}}", align = 16 }}
+n = "i32"
+
+[kernel.{name}.matrix]
+dtype = {dtypes}
+BLOCK = {blocks}
+"""
+SINGLE = "single"
+
+
+def make_project(folder: Path, units: int, standin: bool) -> None:
+    """A project of at least `units` units, of which kernel `single` has one."""
+    (folder / "kernels").mkdir(parents=True)
+    more = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"' if standin else ""
+    (folder / "pyproject.toml").write_text(SETTINGS.format(targets=json.dumps(TARGETS), more=more))
+    for number in range(max(1, -(-(units - 1) // PER_KERNEL))):
+        add_kernel(folder, f"k{number}", number + 2, TARGETS, DTYPES, BLOCKS)
+    add_kernel(folder, SINGLE, 1, TARGETS[:1], DTYPES[:1], BLOCKS[:1])
+
+
+def add_kernel(folder: Path, name: str, number: int, only: tuple, dtypes: tuple, blocks: tuple) -> None:
+    spec = SPEC.format(name=name, only=json.dumps(only), dtypes=json.dumps(dtypes), blocks=json.dumps(blocks))
+    (folder / "kernels" / f"{name}.toml").write_text(spec)
+    (folder / "kernels" / f"{name}.py").write_text(KERNEL.format(name=name, number=number))
+
+
+class InThisProcess:
+    """Runs stand-in jobs here, at once."""
+
+    def __init__(self) -> None:
+        from precast.engines.standin import StandinEngine
+
+        self._engine = StandinEngine()
+
+    def prepare(self, jobs: object) -> None:
+        pass
+
+    def submit(self, job: object) -> Future:
+        from precast.worker.walk import run_job
+
+        future: Future = Future()
+        future.set_result(run_job(job, self._engine, lambda step: None))
+        return future
+
+    def close(self, *, cancel: bool = False) -> None:
+        pass
+
+
+def make_units(folder: Path) -> None:
+    """Every unit of a project, by the stand-in engine and without the graph."""
+    from precast.graph.reporting import SilentReporter
+    from precast.graph.request import Request
+    from precast.graph.running import run_step
+    from precast.graph.session import Session
+    from precast.project import read_project
+
+    session = Session(read_project(folder), Request(), SilentReporter(), lambda *_: InThisProcess())
+    for step in session.steps.units:
+        run_step(session, step)
+    session.close()
+
+
+def build(folder: Path) -> dict:
+    """One `precast build`: wall and processor seconds, peak memory of its process, seconds of units, its summary."""
+    command = [sys.executable, "-m", "precast", "build", "-j2", "--json", "--project", str(folder)]
+    before, begun = os.times(), time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
+        peak = watch_memory(process.pid)
+        events = [json.loads(line) for line in process.stdout or ()]
+        process.wait()
+        wall, after = time.perf_counter() - begun, os.times()
+    if process.returncode or events[-1]["event"] != "summary":
+        raise SystemExit(f"the build failed: {events[-3:]}")
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    compiled = [event["seconds"] for event in events if event["event"] == "ended" and "@" in event["step"]]
+    return {"wall_s": wall, "cpu_s": spent, "peak_mb": peak(), "units": compiled, "summary": events[-1]}
+
+
+def watch_memory(process: int) -> Callable[[], float]:
+    """The largest resident size of a process in MB, as last seen before it ended."""
+    seen = [0.0]
+
+    def watch() -> None:
+        while True:
+            try:
+                text = Path(f"/proc/{process}/status").read_text()
+                seen[0] = max(seen[0], int(text.partition("VmHWM:")[2].split()[0]) / 1024)
+            except (OSError, IndexError):
+                return
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    return lambda: (thread.join(5), round(seen[0], 1))[1]
+
+
+def measure_null(folder: Path, repeat: int) -> dict:
+    runs = [build(folder) for _ in range(repeat)]
+    assert all(not run["units"] for run in runs)
+    return {"null_build_s": median(runs, "wall_s"), "null_cpu_s": median(runs, "cpu_s"), "null_mb": peak_of(runs)}
+
+
+def measure_one(folder: Path, repeat: int) -> dict:
+    """Builds after an edit of the kernel of one unit; `over` is what they take beyond compiling it."""
+    runs = []
+    for number in range(repeat):
+        time.sleep(SETTLED_S)
+        build(folder)  # so that the last build's files are known
+        add_source = KERNEL.format(name=SINGLE, number=1000 + number)
+        (folder / "kernels" / f"{SINGLE}.py").write_text(add_source)
+        runs.append(build(folder))
+        assert len(runs[-1]["units"]) == 1
+    over = [run["wall_s"] - run["units"][0] for run in runs]
+    return {"one_build_s": median(runs, "wall_s"), "one_over_compile_s": round(statistics.median(over), 3),
+            "one_cpu_s": median(runs, "cpu_s"), "one_mb": peak_of(runs)}  # fmt: skip
+
+
+def measure_plan(folder: Path, repeat: int) -> dict:
+    """Seconds of a plan by unit, its files' digests known."""
+    from precast.plan import plan_project
+    from precast.project import read_project
+
+    times, units = [], 1
+    for _ in range(repeat):
+        begun = time.perf_counter()
+        units = len(plan_project(read_project(folder)).units)
+        times.append(time.perf_counter() - begun)
+    return {"plan_s": round(min(times), 3), "plan_ms_per_unit": round(min(times) / units * 1000, 4)}
+
+
+def median(runs: list[dict], key: str) -> float:
+    return round(statistics.median(run[key] for run in runs), 3)
+
+
+def peak_of(runs: list[dict]) -> float:
+    return max(run["peak_mb"] for run in runs)
+
+
+def measure(folder: Path, units: int, standin: bool, only: list[str], repeat: int) -> dict:
+    make_project(folder, units, standin)
+    result: dict = {}
+    if standin and "full" not in only:
+        make_units(folder)
+    first = build(folder)
+    result |= {"units": first["summary"]["units"]}
+    if "full" in only:
+        result |= {"full_build_s": round(first["wall_s"], 3), "full_cpu_s": round(first["cpu_s"], 3),
+                   "full_mb": first["peak_mb"]}  # fmt: skip
+    time.sleep(SETTLED_S)
+    result |= {"first_null_build_s": round(build(folder)["wall_s"], 3)}
+    if "null" in only:
+        result |= measure_null(folder, repeat)
+        result |= measure_plan(folder, 3)
+    if "one" in only:
+        result |= measure_one(folder, repeat)
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--units", type=int, default=6000, metavar="N")
+    parser.add_argument("--only", action="append", choices=("null", "one", "full"), help="default: null and one")
+    parser.add_argument("--engine", choices=("triton", "standin"), default="triton")
+    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="runs of each")
+    parser.add_argument("--folder", type=Path, metavar="DIR", help="keep the project here")
+    parser.add_argument("--json", action="store_true", help="one object on the last line")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="add the result to this file of results")
+    arguments = parser.parse_args()
+    only = arguments.only or ["null", "one"]
+    scratch = arguments.folder or Path(tempfile.mkdtemp(prefix="precast-scale-"))
+    try:
+        result = measure(scratch / "project", arguments.units, arguments.engine == "standin", only, arguments.repeat)
+    finally:
+        if not arguments.folder:
+            shutil.rmtree(scratch, ignore_errors=True)
+    result |= {"engine": arguments.engine, "python": platform.python_version(), "cores": len(os.sched_getaffinity(0))}
+    if arguments.output:
+        known = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
+        arguments.output.write_text(json.dumps([*known, result], indent=1) + "\n")
+    if arguments.json:
+        print(json.dumps(result))
+    else:
+        print("\n".join(f"{name:22} {value}" for name, value in result.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""A finished build's snapshot: gathers what all of its steps rested on and left.
+
+In: a session that has nothing left to do. Out: the snapshot's file, unless something has moved since it was looked at:
+then there is none, and the next build looks for itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from precast.digest import FileState
+from precast.graph.index import READ
+from precast.graph.reporting import Summary
+from precast.graph.session import Session
+from precast.graph.snapshot import FileTable, Snapshot, describe_asker, snapshot_path, write_snapshot
+from precast.graph.steps import Step
+from precast.layout import SCONSTRUCT
+from precast.passes.registry import is_fresh
+from precast.reads import Looks, Read, ReadKind, digest_now, digest_place, parse_read
+
+_FILES = (ReadKind.SOURCE, ReadKind.DATA)
+_NO_PATHS = (ReadKind.ENVIRONMENT, ReadKind.GLOB, ReadKind.MACHINE)
+
+
+def keep_snapshot(session: Session, summary: Summary) -> None:
+    """Writes the snapshot of a build that went well."""
+    gathering = _Gathering(session)
+    gathering.add_build_script()
+    for step in session.steps.all:
+        gathering.add_step(step)
+    for probe in session.probes:
+        gathering.add_reads(Read(ReadKind.DIRECTORY, each.path, each.digest) for each in probe.folders)
+    gathering.add_looks(session.plan.looks, session.origin)
+    if gathering.moved or not all(is_fresh(probe, session.folder) for probe in session.probes):
+        return
+    snapshot = Snapshot(
+        describe_asker(session.folder, session.request),
+        summary.units,
+        os.path.relpath(summary.release, session.folder),
+        FileTable.of(gathering.outputs),
+        FileTable.of(gathering.sources),
+        tuple(parse_read(place, digest) for place, digest in gathering.reads.items()),
+    )
+    write_snapshot(session.folder / snapshot_path(session.request), snapshot)
+
+
+class _Gathering:
+    """What a snapshot holds, while it is put together. `moved`: something is not as it was when it was looked at."""
+
+    def __init__(self, session: Session) -> None:
+        self.outputs: dict[str, FileState] = {}
+        self.sources: dict[str, FileState] = {}
+        self.reads: dict[str, str] = {}
+        self.moved = False
+        self._session = session
+        self._root = session.folder
+        self._index = session.index
+
+    def add_build_script(self) -> None:
+        """What plugins that the SConstruct builds are made of, or that there is none."""
+        self.add_reads([Read(ReadKind.PLACE, SCONSTRUCT, digest_place(self._root / SCONSTRUCT))])
+        if (self._root / SCONSTRUCT).exists():
+            self._add_record(SCONSTRUCT)
+
+    def add_step(self, step: Step) -> None:
+        """A step's record, and the files that are in its key and nobody makes."""
+        self._add_record(step.name)
+        sources = [path for path in step.inputs if path not in self.outputs]
+        for path in sources:
+            self._add_file(path, self._index.digest(path) or "", self.sources)
+        record = self._index.step(step.name)
+        self.moved |= bool(sources) and (record is None or record.key != self._session.key_of(step))
+
+    def _add_record(self, name: str) -> None:
+        record = self._index.step(name)
+        if record is None:
+            self.moved = True
+            return
+        for path, digest in record.outputs.items():
+            self._add_file(path, digest, self.outputs)
+        for path, digest in record.inputs.items():
+            if path.startswith(READ):
+                self.add_reads([parse_read(path.removeprefix(READ), digest)])
+            else:
+                self._add_file(path, digest, self.sources)
+
+    def _add_file(self, path: str, digest: str, table: dict[str, FileState]) -> None:
+        """A file with the digest that the index knows it by."""
+        state = self._index.state(path)
+        if state is not None and state.digest == digest:
+            table[path] = state
+        elif os.path.islink(self._root / path) and self._index.digest(path) == digest:
+            asked = [Read(kind, path, "") for kind in (ReadKind.LINK, ReadKind.DATA)]
+            self.reads |= {each.place: digest_now(each, self._root, os.environ) for each in asked}
+        else:
+            self.moved = True
+
+    def add_reads(self, reads: Iterable[Read]) -> None:
+        """What was read, each with the digest that it had then."""
+        for read in reads:
+            state = self._state_of(read.name) if read.kind in _FILES else None
+            if state is None:
+                self.moved |= self.reads.setdefault(read.place, read.digest) != read.digest
+            else:
+                self._add_source(read.name, state)
+                self.moved |= state.digest != read.digest
+
+    def _state_of(self, path: str) -> FileState | None:
+        """The state of a file that is no link."""
+        known = self.sources.get(path)
+        if known is None and not os.path.islink(self._root / path):
+            self._index.digest(path)
+            known = self._index.state(path)
+        return known
+
+    def _add_source(self, path: str, state: FileState) -> None:
+        self.moved |= self.sources.setdefault(path, state).digest != state.digest
+
+    def add_looks(self, looks: Looks, origin: str) -> None:
+        """What a plan looked at, whose paths are seen from the folder `origin`."""
+        for path, state in looks.files.items():
+            self._add_source(self._name(path, origin), state)
+        named = (each if each.kind in _NO_PATHS else self._named(each, origin) for each in looks.reads)
+        self.add_reads(named)
+
+    def _named(self, read: Read, origin: str) -> Read:
+        return Read(read.kind, self._name(read.name, origin), read.digest)
+
+    def _name(self, path: str, origin: str) -> str:
+        """A path as the index has it."""
+        place, root = os.path.normpath(os.path.join(origin, path)), f"{self._root}/"
+        return place.removeprefix(root) or "."

@@ -1,0 +1,187 @@
+"""The snapshot: all that a finished build rested on and left, in one file that is read at once.
+
+In: the files of a build, the plan's other reads, who asked. Out: whether all of that is as it was, asked of the system
+without a plan, and without SCons, Triton or most of Precast. It can only say that nothing moved; whatever else there
+is to say, a new plan and the index say. Sealed under its own digest; losing it costs time and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from precast.digest import FileState, digest_text, look_at, seal, unseal
+from precast.errors import PrecastError
+from precast.graph.request import Request
+from precast.layout import BUILD
+from precast.reads import Read, digest_now, parse_read
+from precast.store import write_file
+
+_FORMAT = 1
+_COLUMNS = ("Q", "q", "q", "q")  # inode, size, mtime, ctime
+_DIGEST_BYTES = 32
+
+
+class FileTable:
+    """Files by folder, with their states in columns, so that thousands are read and compared in little time."""
+
+    def __init__(self, folders: list[tuple[str, list[str]]], columns: list[array[int]], digests: bytearray) -> None:
+        self.folders = folders
+        self._columns = columns
+        self._digests = digests
+
+    @staticmethod
+    def of(states: Mapping[str, FileState]) -> FileTable:
+        """The table of files by path."""
+        paths = sorted(states, key=os.path.split)
+        folders = [(name, [*group]) for name, group in itertools.groupby(paths, os.path.dirname)]
+        found = [states[path] for path in paths]
+        rows = [(each.inode, each.size, each.mtime, each.ctime) for each in found]
+        columns = [array(kind, column) for kind, column in zip(_COLUMNS, zip(*rows, strict=True), strict=bool(rows))]
+        names = [(folder, [os.path.basename(path) for path in group]) for folder, group in folders]
+        digests = bytearray().join(bytes.fromhex(each.digest) for each in found)
+        return FileTable(names, columns or [array(kind) for kind in _COLUMNS], digests)
+
+    @property
+    def data(self) -> bytes:
+        return b"".join(column.tobytes() for column in self._columns) + self._digests
+
+    @staticmethod
+    def parse(folders: list[tuple[str, list[str]]], data: bytes) -> FileTable:
+        """The table of the names in `folders` and of what `data` was of it."""
+        count = sum(len(names) for _, names in folders)
+        columns, position = [], 0
+        for kind in _COLUMNS:
+            column = array(kind)
+            end = position + count * column.itemsize
+            column.frombytes(data[position:end])
+            columns.append(column)
+            position = end
+        return FileTable(folders, columns, bytearray(data[position : position + count * _DIGEST_BYTES]))
+
+    def states(self) -> Iterator[tuple[str, FileState]]:
+        """Every file with its state."""
+        paths = (os.path.join(folder, name) for folder, names in self.folders for name in names)
+        for number, (path, row) in enumerate(zip(paths, zip(*self._columns, strict=True), strict=True)):
+            inode, size, mtime, ctime = row
+            yield path, FileState(size, mtime, ctime, inode, self._digest(number))
+
+    def _digest(self, number: int) -> str:
+        return self._digests[number * _DIGEST_BYTES : (number + 1) * _DIGEST_BYTES].hex()
+
+    def moved(self, root: str, ask: Callable[[str], os.stat_result]) -> Iterator[tuple[int, str]]:
+        """Number and path of each file of which the system says something else; `OSError` when one is not there."""
+        rows = zip(itertools.count(), *self._columns, strict=False)
+        for folder, names in self.folders:
+            prefix = os.path.join(root, folder, "")
+            for name, (number, inode, size, mtime, ctime) in zip(names, rows, strict=False):
+                now = ask(prefix + name)
+                if now.st_ctime_ns != ctime or now.st_mtime_ns != mtime or now.st_size != size or now.st_ino != inode:
+                    yield number, prefix + name
+
+    def is_alike(self, number: int, place: str) -> bool:
+        """Whether the content of a file is what it was; its state is then that of now."""
+        state = look_at(place)
+        if state.digest != self._digest(number):
+            return False
+        for column, value in zip(self._columns, (state.inode, state.size, state.mtime, state.ctime), strict=True):
+            column[number] = value
+        return True
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A finished build. Paths are relative to the project's folder, or absolute."""
+
+    asker: str  # see `describe_asker`
+    units: int
+    release: str
+    outputs: FileTable  # as they are themselves
+    sources: FileTable  # as what they lead to
+    reads: tuple[Read, ...]  # of other kinds, and links among the outputs
+
+
+def snapshot_path(request: Request) -> str:
+    """Where the snapshot of what was asked for is kept."""
+    return f"{BUILD}/snapshots/{digest_text(request.part)[:12] if request.part else 'all'}"
+
+
+def describe_asker(root: Path, request: Request) -> str:
+    """All that decides about a plan and is no file: the interpreter, where it finds modules, project and selection."""
+    here = os.getcwd()
+    path = [each for each in sys.path if each and each != here]
+    return json.dumps([_FORMAT, sys.version, sys.prefix, path, os.environ.get("PYTHONPATH"), str(root), request.part])
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Keeps a snapshot. That it cannot be written is no error."""
+    tables = (snapshot.outputs, snapshot.sources)
+    head = {
+        "asker": snapshot.asker,
+        "units": snapshot.units,
+        "release": snapshot.release,
+        "reads": [(each.place, each.digest) for each in snapshot.reads],
+        "folders": [each.folders for each in tables],
+    }
+    with contextlib.suppress(PrecastError):
+        write_file(path, seal(b"\n".join((json.dumps(head).encode(), *_numbered(tables)))))
+
+
+def _numbered(tables: tuple[FileTable, ...]) -> Iterator[bytes]:
+    """How long the tables are, then the tables."""
+    parts = [each.data for each in tables]
+    yield " ".join(str(len(each)) for each in parts).encode()
+    yield b"".join(parts)
+
+
+def read_snapshot(path: Path, asker: str) -> Snapshot | None:
+    """The snapshot that `asker` left; None when there is none, or it is damaged."""
+    try:
+        data = unseal(path.read_bytes())
+    except OSError:
+        return None
+    if data is None:
+        return None
+    head_line, lengths, body = data.split(b"\n", 2)
+    head = json.loads(head_line)
+    if head["asker"] != asker:
+        return None
+    first = int(lengths.split()[0])
+    outputs, sources = head["folders"]
+    return Snapshot(
+        asker,
+        head["units"],
+        head["release"],
+        FileTable.parse(outputs, body[:first]),
+        FileTable.parse(sources, body[first:]),
+        tuple(parse_read(place, digest) for place, digest in head["reads"]),
+    )
+
+
+def find_unmoved(folder: Path, request: Request) -> Snapshot | None:
+    """The snapshot of an earlier build of the same in which nothing has moved since; None when something has, or there
+    is none. To be asked by who holds the lock of the build folder."""
+    root = folder.resolve()
+    path = root / snapshot_path(request)
+    snapshot = read_snapshot(path, describe_asker(root, request))
+    if snapshot is None or not all(digest_now(each, root, os.environ) == each.digest for each in snapshot.reads):
+        return None
+    touched = False
+    for table, ask in ((snapshot.sources, os.stat), (snapshot.outputs, os.lstat)):
+        try:
+            for number, place in table.moved(str(root), ask):
+                if (ask is os.lstat and os.path.islink(place)) or not table.is_alike(number, place):
+                    return None
+                touched = True
+        except (OSError, ValueError):
+            return None
+    if touched:
+        write_snapshot(path, snapshot)
+    return snapshot

@@ -1,0 +1,56 @@
+"""What a release says of files with images, kept from one build to the next under the key of what it is made from.
+
+In: parts. Out: the same parts, or nothing where another key was meant, or a bit has changed. Losing them costs time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable
+from dataclasses import astuple
+from pathlib import Path
+
+from precast.digest import digest_text, seal, unseal
+from precast.errors import PrecastError
+from precast.launch.formats import ImagePlace, ReleaseFile
+from precast.launch.formats.index import IndexEntry
+from precast.release.contents import ImagesPart, UnitPart
+from precast.release.manifest import UnitTexts
+from precast.store import write_file
+
+
+def part_name(place: str) -> str:
+    """The name of the file that keeps what is said of the one at `place` in the release."""
+    return digest_text(place)[:16]
+
+
+def read_part(path: Path, key: str) -> ImagesPart | None:
+    try:
+        found, file, units = json.loads(unseal(path.read_bytes()) or b"[0,0,0]")
+    except (OSError, ValueError):
+        return None
+    if found != key:
+        return None
+    return ImagesPart(
+        ReleaseFile(*file),
+        tuple(
+            UnitPart(IndexEntry(*entry), ImagePlace(*image), UnitTexts(*texts), reproducible)
+            for entry, image, texts, reproducible in units
+        ),
+    )
+
+
+def write_part(path: Path, key: str, part: ImagesPart) -> None:
+    """Keeps a part. That it cannot be written is no error."""
+    units = [(each.entry, astuple(each.image), each.texts, each.reproducible) for each in part.units]
+    with contextlib.suppress(PrecastError):
+        write_file(path, seal(json.dumps((key, astuple(part.file), units), separators=(",", ":")).encode()))
+
+
+def drop_others(folder: Path, names: Iterable[str]) -> None:
+    """Removes what is kept of files that a release does not have any more."""
+    keep = set(names)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.name not in keep:
+            path.unlink(missing_ok=True)
