@@ -6,6 +6,7 @@ The stand-in engine makes texts of all that a unit is compiled from, so that wha
 from __future__ import annotations
 
 import filecmp
+import json
 import os
 import random
 import shutil
@@ -13,7 +14,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from tree import Build, Tree
+from tree import KERNEL, SPEC, Build, Tree
 
 SETTINGS = """
 [project]
@@ -22,7 +23,8 @@ version = "{version}"
 
 [tool.precast]
 targets = ["cuda:90", "hip:gfx942"]
-pythonpath = ["kernels"]
+pythonpath = {path}
+{specs}
 {settings}
 
 [tool.precast.tools]
@@ -85,6 +87,8 @@ class EditedProject:
         self._variables: dict[str, str] = {}
         self._passes: list[str] = []
         self._history: list[tuple[Path, bytes]] = []
+        self._path = ["kernels", "early", "late"]
+        self._specs = ""
         cache.mkdir(exist_ok=True)
         self._write_all()
 
@@ -96,6 +100,8 @@ class EditedProject:
         self.tree.write("SConstruct", SCONSTRUCT)
         self.tree.write("kernels/shared.py", "import triton\n\n\ndef helper():\n    return 0\n")
         self.tree.write("kernels/table.txt", "1\n")
+        self.tree.write("early/nothing.txt", "")
+        self.tree.write("late/widths.py", "import triton\n\n\nWIDTH = 0\n")
         for name in self._kernels:
             self._add(name)
         for tool in ("cc", "ptxas"):
@@ -105,7 +111,8 @@ class EditedProject:
         self._write_settings()
 
     def _add(self, name: str) -> None:
-        self.tree.add_kernel(name, f"value + {next(self._numbers)}", "from shared import helper", '["fp16", "fp32"]')
+        imports = "from shared import helper\nimport widths"
+        self.tree.add_kernel(name, f"value + {next(self._numbers)}", imports, '["fp16", "fp32"]')
         self.tree.edit(f"kernels/{name}.py", "import triton\n", "# stand-in: data kernels/table.txt\nimport triton\n")
 
     def _write_tool(self, name: str) -> None:
@@ -118,6 +125,8 @@ class EditedProject:
         text = SETTINGS.format(
             name=self._name,
             version=self._version,
+            path=json.dumps(self._path),
+            specs=self._specs,
             settings=_lines(self._settings),
             variables=_lines(self._variables),
             passes=passes,
@@ -129,7 +138,7 @@ class EditedProject:
             self._source, self._quiet_source, self._comment, self._helper, self._data, self._grid, self._align,
             self._axis, self._option, self._plugin, self._plugin_sibling, self._selection, self._tool, self._setting,
             self._variable, self._rename_project, self._rename_kernel, self._remove, self._add_kernel, self._put_back,
-            self._damage,
+            self._damage, self._shadow, self._shadow, self._order_path, self._spec_folder, self._build_script,
         ]  # fmt: skip
         return self.random.choice(kinds)()
 
@@ -170,6 +179,36 @@ class EditedProject:
             return "data removed"
         path.write_text(f"{next(self._numbers)}\n")
         return "data"
+
+    def _shadow(self) -> str:
+        """A module that takes another's place, as a file or a package, or leaves it."""
+        file, package = self.folder / "early/widths.py", self.folder / "early/widths"
+        if file.exists() or package.exists():
+            shutil.rmtree(package, ignore_errors=True)
+            file.unlink(missing_ok=True)
+            return "shadow is gone"
+        name = self.random.choice(("early/widths.py", "early/widths/__init__.py"))
+        self.tree.write(name, f"import triton\n\n\nWIDTH = {next(self._numbers)}\n")
+        return f"shadow {name}"
+
+    def _order_path(self) -> str:
+        self.random.shuffle(self._path)
+        self._write_settings()
+        return f"path {self._path}"
+
+    def _spec_folder(self) -> str:
+        """Another folder of specs, which a glob takes in or not."""
+        name = next(self._numbers)
+        shutil.rmtree(self.folder / "more", ignore_errors=True)
+        self.tree.write(f"more/deep/more{name}.py", KERNEL.format(name=f"more{name}", value="value", imports=""))
+        self.tree.write(f"more/deep/more{name}.toml", SPEC.format(name=f"more{name}", dtypes='["fp32"]'))
+        self._specs = self.random.choice(("", 'kernels = ["kernels/*.toml", "more/**/*.toml"]'))
+        self._write_settings()
+        return f"specs in more, {self._specs}"
+
+    def _build_script(self) -> str:
+        number = next(self._numbers)
+        return "script " + self._change("SConstruct", lambda text: f"# {number}\n{text}")
 
     def _grid(self) -> str:
         name, old = self._kernel(), 'grid = ["cdiv(n, BLOCK)'

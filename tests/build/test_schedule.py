@@ -12,6 +12,7 @@ import pytest
 from test_trouble import make_tree
 
 from precast.graph.index import Index
+from precast.graph.order import Cost
 
 # A build that tells how many workers it started, and how many threads had one when SCons was about to be imported.
 WATCHED = """
@@ -82,7 +83,7 @@ def set_seconds(tree, seconds):
     for name in index.steps:
         if (kernel := name.partition(":")[0]) in seconds:
             step = index.step(name)
-            index.record(name, step.key, step.inputs, step.outputs, seconds[kernel])
+            index.record(name, step.key, step.inputs, step.outputs, f"{seconds[kernel]} 0")
     index.close()
 
 
@@ -91,7 +92,7 @@ def test_what_took_longest_is_compiled_first_and_leaves_no_trace(tree):
     assert compiled_order(first) == ["k1", "k2", "k0"]  # k0 is known to take no time
     with sqlite3.connect(tree.folder / "build/index.sqlite") as index:
         times = dict(index.execute("SELECT name, note FROM steps WHERE name LIKE 'k%'"))
-        assert len(times) == 3 and all(float(seconds) >= 0 for seconds in times.values())
+        assert len(times) == 3 and all(Cost.parse(note).seconds >= 0 for note in times.values())
     set_seconds(tree, {f"k{number}": str(number + 1.5) for number in range(3)})
     for path in (tree.folder / "build/store/records").rglob("*"):
         path.unlink() if path.is_file() else None
@@ -109,7 +110,7 @@ def test_time_of_a_unit_that_the_store_had_is_not_kept(tree):
     tree.edit("kernels/k0.py", "import triton\n", "# a comment\nimport triton\n")
     assert tree.build().summary["reused"] == 3
     with sqlite3.connect(tree.folder / "build/index.sqlite") as index:
-        assert index.execute("SELECT note FROM steps WHERE name LIKE 'k0:%'").fetchall() == [("7.5",)]
+        assert index.execute("SELECT note FROM steps WHERE name LIKE 'k0:%'").fetchall() == [("7.5 0",)]
 
 
 def test_what_was_compiled_of_c_is_not_compiled_again(tmp_path):

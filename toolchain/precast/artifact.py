@@ -100,12 +100,15 @@ class PassRun:
 
 @dataclass(frozen=True)
 class StageFile:
-    """A stage's text or image in the store: `digest` addresses it, `key` is the stage key it was found by."""
+    """A stage's text or image in the store: `digest` addresses it, `key` is the stage key it was found by. What it
+    took says nothing of one that was reused."""
 
     stage: str
     digest: str
     key: str
     reused: bool
+    seconds: float = field(default=0.0, compare=False)
+    peak_bytes: int = field(default=0, compare=False)  # of the process that ran it
 
 
 @dataclass(frozen=True)
@@ -130,3 +133,8 @@ class UnitResult:
     reads: tuple[Read, ...] = ()  # what else was read, that no key holds; not written beside the image
     warnings: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most memory that a stage of it took."""
+        return max((each.peak_bytes for each in self.stages), default=0)

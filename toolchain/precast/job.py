@@ -29,5 +29,6 @@ class Job:
     output: str  # folder that receives image, stage files and facts.json, by rename
     time_limit_s: float = 600.0
     memory_limit_mb: int = 0  # 0: none
+    expected_bytes: int = 0  # of memory, as it took when it was last compiled; 0: not known
     keep_stages: bool = True  # link every stage's text into `output`, not the image alone
     repeat_passes: bool = False  # afterwards run each pass twice on the same input, and fail for one that differs

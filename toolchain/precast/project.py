@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from precast.digest import digest_text
-from precast.errors import SpecError
+from precast.errors import Place, SpecError
 from precast.reads import Read, ReadKind, digest_place, read_variable
 from precast.spec.model import CompileSettings, Options
 from precast.spec.options import check_defaults, pattern_errors
@@ -28,7 +28,7 @@ NATIVE = "native"
 _NATIVE_TARGET = f"{Backend.CPU.value}:{NATIVE}"
 KEYS = (
     "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "environment",
-    "line_info", "time_limit_s", "memory_limit_mb", "max_units",
+    "line_info", "time_limit_s", "memory_limit_mb", "max_units", "budget",
 )  # fmt: skip
 MAX_UNITS = 10_000
 PASS_KEYS = ("use", "kernels", "variants", "targets", "options", "at", "enabled")
@@ -54,6 +54,8 @@ class Project:
     time_limit_s: float = 600.0  # of one unit
     memory_limit_mb: int = 0  # of one worker; 0: none
     max_units: int = MAX_UNITS  # of one kernel; 0: any number
+    release_bytes: int = 0  # that a release may have; 0: any number
+    budget_place: Place | None = field(default=None, repr=False, compare=False)
     native: str = ""  # the level that `cpu:native` stands for, where it is among the targets
     reads: tuple[Read, ...] = field(default=(), repr=False, compare=False)  # what the settings were made from
     defaults: Mapping[str, Node] = field(default_factory=dict, repr=False, compare=False)  # options of every kernel
@@ -104,6 +106,7 @@ class _Reader:
         targets = self._targets()
         defaults = self._node_table("defaults")
         self._problems.add(check_defaults(defaults, targets))
+        budget = self._budget()
         project = Project(
             folder=self._folder,
             name=self._name(),
@@ -113,9 +116,11 @@ class _Reader:
             python_path=self._texts("pythonpath", Project.python_path, self._check_folder),
             passes=tuple(self._passes()),
             settings=self._settings(),
-            time_limit_s=float(self._integer("time_limit_s", 600)),
-            memory_limit_mb=self._integer("memory_limit_mb", 0),
-            max_units=self._integer("max_units", MAX_UNITS),
+            time_limit_s=float(self._integer(self._fields, "time_limit_s", 600)),
+            memory_limit_mb=self._integer(self._fields, "memory_limit_mb", 0),
+            max_units=self._integer(self._fields, "max_units", MAX_UNITS),
+            release_bytes=self._integer(budget, "release_bytes", 0),
+            budget_place=budget["release_bytes"].place if "release_bytes" in budget else None,
             native=self._native_level,
             reads=tuple(self._reads),
             defaults=defaults,
@@ -208,15 +213,22 @@ class _Reader:
         if not (self._folder / node.text()).is_dir():
             raise node.error(f"there is no folder `{self._folder / node.text()}`")
 
-    def _integer(self, key: str, default: int) -> int:
+    def _integer(self, fields: Mapping[str, Node], key: str, default: int) -> int:
         with self._problems.collect():
-            if key not in self._fields:
+            if key not in fields:
                 return default
-            value = self._fields[key].integer()
+            value = fields[key].integer()
             if value < 0:
-                raise self._fields[key].error(f"`{key}` must not be negative")
+                raise fields[key].error(f"`{key}` must not be negative")
             return value
         return default
+
+    def _budget(self) -> Mapping[str, Node]:
+        """`[tool.precast.budget]`: how much a release may have."""
+        fields = self._node_table("budget")
+        if fields:
+            self._problems.add(self._fields["budget"].unknown_keys(("release_bytes",)))
+        return fields
 
     def _node_table(self, key: str) -> dict[str, Node]:
         with self._problems.collect():

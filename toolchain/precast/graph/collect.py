@@ -8,6 +8,7 @@ the sources then costs nothing. `precast clean` empties it of what no unit uses 
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ def collect_leftovers(session: Session) -> None:
     for path in _leftovers(session.folder, folders, files):
         with telling_disk_faults(path):
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-    session.index.forget_absent_files()
+    session.index.forget_absent_files(keep=files)
 
 
 def prune_store(session: Session) -> int:
@@ -54,15 +55,15 @@ def _stages_of(session: Session, step: UnitStep) -> tuple[StageFile, ...]:
 
 
 def _leftovers(root: Path, folders: set[str], files: set[str]) -> Iterator[Path]:
-    for target in _children(root / UNITS):
-        for unit in _children(target):
-            if unit.relative_to(root).as_posix() not in folders:
-                yield unit
-    for folder in (root / PACKS, root / LIBRARIES, root / PLUGINS, root / PARTS):
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and path.relative_to(root).as_posix() not in files:
-                yield path
+    for target in _names(root / UNITS):
+        for unit in _names(root / UNITS / target):
+            if f"{UNITS}/{target}/{unit}" not in folders:
+                yield root / UNITS / target / unit
+    for folder in (PACKS, LIBRARIES, PLUGINS, PARTS):
+        for parent, _, names in os.walk(root / folder):
+            inside = os.path.relpath(parent, root)
+            yield from (Path(parent, name) for name in sorted(names) if f"{inside}/{name}" not in files)
 
 
-def _children(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir()) if folder.is_dir() else []
+def _names(folder: Path) -> list[str]:
+    return sorted(os.listdir(folder)) if folder.is_dir() else []

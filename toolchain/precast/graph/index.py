@@ -17,6 +17,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -184,20 +185,21 @@ class Index:
                 self._steps.pop(name, None)
             self._write(lambda connection: connection.executemany("DELETE FROM steps WHERE name = ?", gone))
 
-    def forget_absent_files(self) -> None:
-        """Drops the states of files that are not there any more."""
+    def forget_absent_files(self, keep: AbstractSet[str] = frozenset()) -> None:
+        """Drops the states of files that are not there any more; those of `keep` are not asked about."""
         with self._lock:
-            gone = [(path,) for path in self._files if not os.path.lexists(self._root / path)]
+            others = self._files.keys() - keep
+            gone = [(path,) for path in others if not os.path.lexists(self._root / path)]
             for (path,) in gone:
                 del self._files[path]
                 self._unwritten.pop(path, None)
             self._write(lambda connection: connection.executemany("DELETE FROM files WHERE path = ?", gone))
 
 
-def remember_files(path: Path, states: Iterable[tuple[str, FileState]]) -> None:
-    """Notes in the index at `path` how files are now, which saves the next build to read them. It may fail."""
+def remember_files(path: Path, states: Mapping[str, FileState]) -> None:
+    """Notes in the index at `path` how files are now, so that the next build need not read them. It may fail."""
     with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(path)) as connection:
-        connection.executemany(_PUT_FILE, (_file_row(*each) for each in states))
+        connection.executemany(_PUT_FILE, [_file_row(*each) for each in states.items()])
         connection.commit()
 
 

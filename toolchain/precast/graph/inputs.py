@@ -65,6 +65,7 @@ class ReleaseInputs(Keyed):
     library: str  # its place in the release
     tools: Tools
     part: str = ""
+    most_bytes: int = 0  # that it may have; 0: any number
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ def keep_snapshot(session: Session, summary: Summary) -> None:
     gathering.add_build_script()
     for step in session.steps.all:
         gathering.add_step(step)
+    gathering.add_reads(session.plugin_globs)
     for probe in session.probes:
         gathering.add_reads(Read(ReadKind.DIRECTORY, each.path, each.digest) for each in probe.folders)
     gathering.add_looks(session.plan.looks, session.origin)

@@ -18,6 +18,7 @@ from precast.graph.inputs import ImagesInputs, LaunchersInputs, ProbeInputs, Rel
 from precast.launch.formats import ReleaseInterface, write_pack
 from precast.layout import ENTRIES, GENERATED, LAUNCHERS, LIBRARIES, PACKS, facts_path, image_path
 from precast.passes.registry import run_probe
+from precast.release.budget import check_budget
 from precast.release.contents import BuiltImages, ImagesPart, ReleaseParts, describe_images, join_release
 from precast.release.folder import CURRENT, POINTER, holds_all, point_to, write_pointer, write_release
 from precast.release.kept import drop_others, part_name, read_part, write_part
@@ -99,6 +100,7 @@ def make_release(
     if not given.part:
         drop_others(folder / ENTRIES, (part_name(each.place) for each in given.images))
     contents, manifest = join_release(parts, images)
+    check_budget(manifest.files, given.most_bytes)
     home = folder / GENERATED / given.name
     place = write_release(home, contents, manifest)
     pointers = _point(given, home, folder / output, manifest)

@@ -1,17 +1,38 @@
 """Which units are compiled first: the longest, so that no worker is left alone with one at the end.
 
-In: units, and the seconds that some of them took when they were last compiled. Out: the same units in another order.
+In: units, and what some of them took when they were last compiled. Out: the same units in another order.
 Units of one kernel stay together, because a worker that has a kernel's module loaded saves doing it again.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from precast.graph.steps import UnitStep
 from precast.spec.model import Unit
 
 _LIMIT = 26  # no tile that compiles holds more than 2**26 of anything
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What compiling all of a unit took. Its text is the note of the unit's record in the index."""
+
+    seconds: float
+    peak_bytes: int = 0  # of memory
+
+    def __str__(self) -> str:
+        return f"{self.seconds} {self.peak_bytes}"
+
+    @staticmethod
+    def parse(text: str) -> Cost | None:
+        """The cost that a note says; None where it says none."""
+        with contextlib.suppress(ValueError):
+            seconds, peak_bytes = text.split()
+            return Cost(float(seconds), int(peak_bytes))
+        return None
 
 
 def longest_first(units: Iterable[UnitStep], seconds_of: Callable[[UnitStep], float | None]) -> tuple[UnitStep, ...]:

@@ -13,7 +13,6 @@ from typing import Protocol, TextIO
 
 from precast.diagnostic import format_error
 from precast.errors import CompileError, PrecastError, ToolError, escape_controls
-from precast.spec.naming import shorten_unit_text
 from precast.store import reason_of
 
 
@@ -142,6 +141,8 @@ class PlainReporter(SilentReporter):
         self._write(summary.text)
 
     def _say(self, step: str, how: str) -> None:
+        from precast.spec.naming import shorten_unit_text  # specs, which a build with nothing to do never needs
+
         self._done += 1
         self._write(f"[{self._done}/{max(self._steps, self._done)}] {shorten_unit_text(step)}  {how}")
 

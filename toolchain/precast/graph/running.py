@@ -9,17 +9,21 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from precast.artifact import UnitResult
 from precast.errors import PrecastError, ToolError
 from precast.graph import making
 from precast.graph.collect import collect_leftovers
+from precast.graph.order import Cost
 from precast.graph.session import Session
 from precast.graph.steps import FailedStep, ImagesStep, LaunchersStep, ProbeStep, ReleaseStep, Step, UnitStep
+from precast.job import Job
 from precast.plan import make_job
 from precast.plan.key import write_key
 from precast.reads import INHERITED, Read, ReadKind
+from precast.release.budget import BudgetError
 from precast.spec.closure import INSTALLED
 from precast.worker.walk import LUCK_WARNING
 
@@ -61,7 +65,11 @@ def note_made(session: Session, step: Step, begun: str, outputs: Iterable[str], 
 
 def _run_release(session: Session, step: ReleaseStep) -> None:
     begun = session.key_of(step)
-    outputs, manifest = making.make_release(step.given, session.folder, step.outputs[0], session.index.digest)
+    try:
+        outputs, manifest = making.make_release(step.given, session.folder, step.outputs[0], session.index.digest)
+    except BudgetError as error:
+        error.where = session.project.budget_place
+        raise
     note_made(session, step, begun, outputs)
     if not manifest.reproducible:
         session.warn(LUCK_WARNING)
@@ -72,7 +80,7 @@ def _run_unit(session: Session, step: UnitStep) -> None:
     """Compiles one unit; `CompileError` when it cannot be, and then nothing of it is left."""
     folder = session.folder / step.planned.folder
     try:
-        result = session.executor.submit(make_job(step.given, session.project)).result()
+        result = session.executor.submit(_make_job(session, step)).result()
         _refuse_moved(session, step)
     except PrecastError:
         shutil.rmtree(folder, ignore_errors=True)
@@ -85,8 +93,8 @@ def _run_unit(session: Session, step: UnitStep) -> None:
         if warning != LUCK_WARNING:  # said once, of the release
             session.warn(f"{step.name}: {warning}")
     outputs = [path.relative_to(session.folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
-    seconds = _seconds_to_note(session, step, result)
-    session.index.record(step.name, session.key_of(step), {}, outputs, seconds, reads)
+    cost = _cost_to_note(session, step, result)
+    session.index.record(step.name, session.key_of(step), {}, outputs, str(cost or ""), reads)
     session.count(step, "reused" if result.stages and result.stages[-1].reused else "built")
 
 
@@ -106,9 +114,14 @@ def _refuse_moved(session: Session, step: UnitStep) -> None:
         raise ToolError(f"{', '.join(moved)} changed while {step.name} was built", hint="build again")
 
 
-def _seconds_to_note(session: Session, step: UnitStep, result: UnitResult) -> str:
-    """How long compiling all of the unit takes, for the order of later builds; what was known when the store helped."""
-    if not any(each.reused for each in result.stages):
-        return str(result.seconds)
-    before = session.index.step(step.name)
-    return before.note if before else ""
+def _make_job(session: Session, step: UnitStep) -> Job:
+    """The unit's job, with what is known of it from earlier builds."""
+    cost = session.last_cost(step)
+    return replace(make_job(step.given, session.project), expected_bytes=cost.peak_bytes if cost else 0)
+
+
+def _cost_to_note(session: Session, step: UnitStep, result: UnitResult) -> Cost | None:
+    """What compiling all of the unit takes, for later builds; what was known when the store helped."""
+    if any(each.reused for each in result.stages):
+        return session.last_cost(step)
+    return Cost(result.seconds, result.peak_bytes)

@@ -18,7 +18,7 @@ from pathlib import Path
 from precast.errors import BuildFailed, CompileError, PlanError, PrecastError
 from precast.graph.checking import check_units, choose_samples
 from precast.graph.index import Index
-from precast.graph.order import longest_first
+from precast.graph.order import Cost, longest_first
 from precast.graph.places import refuse_misplaced
 from precast.graph.reporting import Reporter, Summary
 from precast.graph.request import Request
@@ -27,9 +27,10 @@ from precast.job import Job
 from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES
 from precast.layout import BUILD, GENERATED, INDEX_FILE, OBJECTS, SCONSTRUCT
 from precast.passes.probes import Probe
-from precast.passes.registry import Origin, list_probes
+from precast.passes.registry import GLOBS, Origin, list_probes
 from precast.plan import Plan, plan_project
 from precast.project import Project
+from precast.reads import Read, ReadKind, digest_glob
 from precast.release.folder import read_pointer
 from precast.worker.executor import Executor
 
@@ -72,6 +73,7 @@ class Session:
         self._outcomes: dict[str, str] = {}  # unit text -> built, reused, failed
         self._started: dict[str, float] = {}  # steps that run, by name
         self._checked = 0
+        self.plugin_globs: tuple[Read, ...] = ()  # which plugin modules there are, once that is asked
         self._told: set[str] = set()  # files that were read undeclared, once this is asked
 
     @cached_property
@@ -106,6 +108,7 @@ class Session:
 
     @cached_property
     def _seen_probes(self) -> tuple[tuple[Origin, Probe], ...]:
+        self.plugin_globs = tuple(Read(ReadKind.GLOB, each, digest_glob(self.folder, each)) for each in GLOBS)
         return list_probes(self.folder, self.folder / BUILD)
 
     @property
@@ -182,15 +185,34 @@ class Session:
         return tuple(stale.values())
 
     @cached_property
+    def _stale_names(self) -> frozenset[str]:
+        return frozenset(step.name for step in self.stale)
+
+    def is_declared(self, step: Step) -> bool:
+        """Whether the graph must know a step: all for plain `scons`, which may be asked for any; else the stale."""
+        return self.aloud or step.name in self._stale_names
+
+    @cached_property
+    def _made_anew(self) -> frozenset[str]:
+        return frozenset(path for step in self.steps.all if self.is_declared(step) for path in step.outputs)
+
+    def made_anew(self, step: Step) -> list[str]:
+        """Those of a step's inputs that steps make which the graph knows."""
+        return [path for path in step.inputs if path in self._made_anew]
+
+    @cached_property
     def declared_units(self) -> tuple[UnitStep, ...]:
-        """The units that the graph must know, in the order in which they are best compiled: all for plain `scons`,
-        which may be asked for any; else the stale."""
-        units = self.steps.units if self.aloud else (step for step in self.stale if isinstance(step, UnitStep))
-        return longest_first(units, self._last_seconds)
+        """The units that the graph must know, in the order in which they are best compiled."""
+        return longest_first(filter(self.is_declared, self.steps.units), self._last_seconds)
 
     def _last_seconds(self, step: UnitStep) -> float | None:
+        cost = self.last_cost(step)
+        return cost.seconds if cost else None
+
+    def last_cost(self, step: UnitStep) -> Cost | None:
+        """What compiling a unit took when all of it was compiled last."""
         record = self.index.step(step.name)
-        return float(record.note) if record and record.note else None
+        return Cost.parse(record.note) if record else None
 
     def begin(self) -> None:
         """Tells the reporter what is ahead, and what the plan has to say."""
@@ -263,7 +285,8 @@ class Session:
         """Reports and returns the summary."""
         names = [step.name for step in (*self.steps.units, *self.steps.failed)]
         outcomes = [self._outcomes.get(name, "") for name in names]
-        untouched = sum(1 for step in self.steps.units if step.name not in self._outcomes and self.is_fresh(step))
+        waiting = (step for step in self.steps.units if step.name not in self._outcomes)
+        untouched = sum(1 for step in waiting if step.name not in self._stale_names or self.is_fresh(step))
         summary = Summary(
             built=outcomes.count("built"),
             reused=outcomes.count("reused") + untouched,

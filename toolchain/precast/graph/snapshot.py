@@ -20,7 +20,7 @@ from pathlib import Path
 from precast.digest import FileState, digest_text, look_at, seal, unseal
 from precast.errors import PrecastError
 from precast.graph.request import Request
-from precast.layout import BUILD
+from precast.layout import BUILD, INDEX_FILE
 from precast.reads import Read, digest_now, parse_read
 from precast.store import write_file
 
@@ -66,34 +66,32 @@ class FileTable:
             position = end
         return FileTable(folders, columns, bytearray(data[position : position + count * _DIGEST_BYTES]))
 
-    def states(self) -> Iterator[tuple[str, FileState]]:
-        """Every file with its state."""
-        paths = (os.path.join(folder, name) for folder, names in self.folders for name in names)
-        for number, (path, row) in enumerate(zip(paths, zip(*self._columns, strict=True), strict=True)):
-            inode, size, mtime, ctime = row
-            yield path, FileState(size, mtime, ctime, inode, self._digest(number))
-
     def _digest(self, number: int) -> str:
         return self._digests[number * _DIGEST_BYTES : (number + 1) * _DIGEST_BYTES].hex()
 
     def moved(self, root: str, ask: Callable[[str], os.stat_result]) -> Iterator[tuple[int, str]]:
-        """Number and path of each file of which the system says something else; `OSError` when one is not there."""
-        rows = zip(itertools.count(), *self._columns, strict=False)
+        """Number and path of each file of which the system says something else; `OSError` when one is not there.
+
+        The system is asked for one file after another: listing folders for that takes twice the time.
+        """
+        inodes, sizes, mtimes, ctimes = map(iter, self._columns)
+        first = 0
         for folder, names in self.folders:
-            prefix = os.path.join(root, folder, "")
-            for name, (number, inode, size, mtime, ctime) in zip(names, rows, strict=False):
+            prefix = f"{folder}/" if folder.startswith("/") else f"{root}/{folder}/" if folder else f"{root}/"
+            for name, inode, size, mtime, ctime in zip(names, inodes, sizes, mtimes, ctimes, strict=False):
                 now = ask(prefix + name)
                 if now.st_ctime_ns != ctime or now.st_mtime_ns != mtime or now.st_size != size or now.st_ino != inode:
-                    yield number, prefix + name
+                    yield first + names.index(name), prefix + name
+            first += len(names)
 
-    def is_alike(self, number: int, place: str) -> bool:
-        """Whether the content of a file is what it was; its state is then that of now."""
+    def look(self, number: int, place: str) -> FileState | None:
+        """The state of a file now, which the table then has, too; None when its content is not what it was."""
         state = look_at(place)
         if state.digest != self._digest(number):
-            return False
+            return None
         for column, value in zip(self._columns, (state.inode, state.size, state.mtime, state.ctime), strict=True):
             column[number] = value
-        return True
+        return state
 
 
 @dataclass(frozen=True)
@@ -173,15 +171,19 @@ def find_unmoved(folder: Path, request: Request) -> Snapshot | None:
     snapshot = read_snapshot(path, describe_asker(root, request))
     if snapshot is None or not all(digest_now(each, root, os.environ) == each.digest for each in snapshot.reads):
         return None
-    touched = False
+    touched: dict[str, FileState] = {}
     for table, ask in ((snapshot.sources, os.stat), (snapshot.outputs, os.lstat)):
         try:
             for number, place in table.moved(str(root), ask):
-                if (ask is os.lstat and os.path.islink(place)) or not table.is_alike(number, place):
+                state = None if ask is os.lstat and os.path.islink(place) else table.look(number, place)
+                if state is None:
                     return None
-                touched = True
+                touched[place.removeprefix(f"{root}/")] = state
         except (OSError, ValueError):
             return None
     if touched:
+        from precast.graph.index import remember_files  # SQLite, which is not needed where nothing was touched
+
         write_snapshot(path, snapshot)
+        remember_files(root / INDEX_FILE, touched)
     return snapshot

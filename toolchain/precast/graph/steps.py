@@ -183,7 +183,16 @@ def plan_steps(
     images = (*packs, *cpu_libraries)
     release = ReleaseStep(
         "release",
-        ReleaseInputs(own, project.name, given, tuple(each.given for each in images), library.given.place, tools, part),
+        ReleaseInputs(
+            own,
+            project.name,
+            given,
+            tuple(each.given for each in images),
+            library.given.place,
+            tools,
+            part,
+            project.release_bytes,
+        ),
         (
             *[facts_path(each.unit) for each in units],
             *[path for step in images for path in step.outputs],

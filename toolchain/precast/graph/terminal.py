@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from precast.errors import PrecastError, escape_controls
 from precast.spec.naming import shorten_unit_text
-from precast.graph.reporting import Summary
+
+if TYPE_CHECKING:
+    from precast.graph.reporting import Summary
 
 
 class TerminalReporter:

@@ -110,25 +110,25 @@ def _open_session(env: Any) -> Session:
 
 
 def declare_graph(env: Any, session: Session) -> Any:
-    """All nodes of the session's steps. A unit that need not be asked about is a plain file to what uses it."""
+    """The nodes of the session's steps. A step that need not be asked about has none: what it makes is a plain file,
+    and no source of anything, for SCons would ask about each of thousands."""
     env.Decider(make_decider(session))
     steps = session.steps
-    for probe in steps.probes:
-        _declare(env, session, probe)
-    units = session.declared_units
-    for unit in units:
+    for probe in filter(session.is_declared, steps.probes):
+        _declare(env, session, probe, probe.inputs)
+    for unit in session.declared_units:
         _declare_unit(env, session, unit)
     if steps.failed:
         return _declare_failed(env, session)
-    for pack in steps.packs:
-        _declare(env, session, pack)
-    for library in steps.cpu_libraries:
+    for pack in filter(session.is_declared, steps.packs):
+        _declare(env, session, pack, session.made_anew(pack))
+    for library in filter(session.is_declared, steps.cpu_libraries):
         _declare_cpu_library(env, session, library)
-    _declare_library(env, session)
+    if session.is_declared(steps.launchers) or session.is_declared(steps.library):
+        _declare_library(env, session)
     # SCons goes by the order of what the last step depends on.
-    first = [facts_path(unit.planned.unit) for unit in units]
-    sources = dict.fromkeys([*first, *steps.release.inputs])
-    release = _declare(env, session, steps.release, sources)
+    first = [facts_path(unit.planned.unit) for unit in session.declared_units]
+    release = _declare(env, session, steps.release, dict.fromkeys([*first, *session.made_anew(steps.release)]))
     env.Alias(ALIAS, release)
     env.Default(ALIAS)
     return release
@@ -147,10 +147,10 @@ def _name(path: str) -> str:
     return path if os.path.isabs(path) else f"#{path}"
 
 
-def _declare(env: Any, session: Session, step: Step, sources: Iterable[str] | None = None) -> Any:
+def _declare(env: Any, session: Session, step: Step, sources: Iterable[str] = ()) -> Any:
     nodes = env.Command(
         [f"#{path}" for path in step.outputs],
-        [_name(path) for path in (step.inputs if sources is None else sources)],
+        list(map(_name, sources)) or [_name(SETTINGS_FILE)],  # SCons asks about a node only through what it depends on
         StepAction(step.name, partial(run_step, session, step)),
     )
     env.Precious(nodes)  # replaced by rename, never removed first
@@ -159,7 +159,7 @@ def _declare(env: Any, session: Session, step: Step, sources: Iterable[str] | No
 
 def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
     sources = [path for path in step.planned.inputs if (session.folder / path).is_file()]
-    nodes = _declare(env, session, step, sources or [SETTINGS_FILE])
+    nodes = _declare(env, session, step, sources)
     probes = {probe.given.origin.name: probe.outputs[0] for probe in session.steps.probes}
     used = {probes[each.origin] for each in step.planned.passes if each.origin in probes}
     env.Depends(nodes, [f"#{path}" for path in sorted(used)])
@@ -172,7 +172,7 @@ def _declare_cpu_library(env: Any, session: Session, step: ImagesStep) -> None:
     begin, end = _recording(env, session, step, ())
     write = StepAction("list", partial(write_listing, step.given, session.folder, listing))
     link = f"$SHLINK -o $TARGET {' '.join(step.given.link)} @{listing} -lm"
-    sources = [f"#{path}" for path in step.inputs]
+    sources = [_name(path) for path in session.made_anew(step) or [SETTINGS_FILE]]
     env.Command(f"#{step.outputs[0]}", sources, [begin, write, link, end])
 
 
@@ -183,7 +183,6 @@ def _declare_library(env: Any, session: Session) -> None:
     sources = library_sources(steps.launchers.given.interface)
     made = [*steps.launchers.outputs, *(f"{LAUNCHERS}/{path}" for path in sources)]
     make = partial(run_step, session, steps.launchers)
-    # The project file stands for all that decides: SCons asks about a node only through something it depends on.
     launchers = env.Command([f"#{path}" for path in made], [f"#{SETTINGS_FILE}"], StepAction("launchers", make))
     env.Precious(launchers)
     flags = {

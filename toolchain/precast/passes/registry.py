@@ -33,6 +33,7 @@ from precast.store import telling_disk_faults
 
 ENTRY_POINTS = "precast.passes"
 FOLDER = "plugins"
+GLOBS = (f"{FOLDER}/*.py", f"{FOLDER}/*/__init__.py")
 PROBE = "precast.passes.probe"
 PROBE_TIME_LIMIT_S = 120.0
 
@@ -62,7 +63,7 @@ class SelectedUse:
 def find_origins(project: Path) -> tuple[Origin, ...]:
     """The plugin modules of a project: each `plugins/*.py` and `plugins/*/__init__.py`, then installed packages."""
     folder = project / FOLDER
-    files = sorted(path for pattern in ("*.py", "*/__init__.py") for path in folder.glob(pattern) if path.is_file())
+    files = sorted(path for pattern in GLOBS for path in project.glob(pattern) if path.is_file())
     found = [
         path.relative_to(project).as_posix() for path in files if not path.name.startswith("_") or path.parent != folder
     ]

@@ -103,6 +103,7 @@ class WrittenManifest:
 
     project_version: str
     units: tuple[str, ...]
+    files: tuple[ManifestFile, ...]
     reproducible: bool
     data: bytes
 
@@ -140,7 +141,7 @@ def join_manifest(head: Manifest, units: Iterable[tuple[str, UnitTexts]]) -> Wri
     shown = ",\n  ".join(texts.shown for _, texts in ordered)
     text = _put_units(_show(body), '"units": [', f"\n  {shown}\n " if ordered else "")
     names = tuple(name for name, _ in ordered)
-    return WrittenManifest(head.project_version, names, head.reproducible, f"{text}\n".encode())
+    return WrittenManifest(head.project_version, names, head.files, head.reproducible, f"{text}\n".encode())
 
 
 def _put_units(text: str, opening: str, units: str) -> str:

@@ -24,7 +24,7 @@ from precast.job import Job
 from precast.passes.selection import plugin_set
 from precast.worker.blame import blame_pass
 from precast.worker.failures import Failure, make_error
-from precast.worker.memory import default_worker_count
+from precast.worker.memory import WORKER_BYTES, available_bytes, default_worker_count
 from precast.worker.messages import Request, Step
 from precast.worker.process import WorkerLost, WorkerProcess
 from precast.worker.reproducer import write_reproducer
@@ -51,12 +51,18 @@ def worker_kind(job: Job) -> object:
     return job.settings, plugin_set(job.passes)
 
 
+def expected_bytes(job: Job) -> int:
+    """The memory that a job is expected to take."""
+    return job.expected_bytes or WORKER_BYTES
+
+
 class WorkerPool:
     """An `Executor` on this machine. `count` 0: as many workers as cores and memory allow.
 
     Reproducers of failed stages go to `reproducers`, by default `build/repro` in the job's project. `on_start` is
     called in a worker's thread when its job starts. Without `keep_going` a job that fails takes those that wait with
-    it: they are cancelled.
+    it: they are cancelled. Jobs that run at once are expected to fit into `memory` bytes, by default what is there
+    now; one that alone does not fit runs alone.
     """
 
     def __init__(
@@ -67,8 +73,11 @@ class WorkerPool:
         jobs_per_worker: int = JOBS_PER_WORKER,
         reproducers: Path | None = None,
         keep_going: bool = True,
+        memory: int = 0,
     ) -> None:
         self.count = count or default_worker_count()
+        self._memory = memory or available_bytes()
+        self._held = 0  # bytes that the jobs that run are expected to take
         self._jobs_per_worker = jobs_per_worker
         self._reproducers = reproducers
         self._on_start = on_start
@@ -135,23 +144,31 @@ class WorkerPool:
     def take(self, kind: object) -> _Task | None:
         """The next task, of `kind` if there is one; None when the pool is closed and nothing waits."""
         with self._changed:
-            self._changed.wait_for(lambda: self._tasks or self._closing)
-            if not self._tasks:
-                return None
-            chosen = next((task for task in self._tasks if task.kind == kind), self._tasks[0])
-            self._tasks.remove(chosen)
-            self._busy += 1
+            self._changed.wait_for(lambda: self._find_fitting(kind) or (self._closing and not self._tasks))
+            chosen = self._find_fitting(kind)
+            if chosen is not None:
+                self._tasks.remove(chosen)
+                self._busy += 1
+                self._held += expected_bytes(chosen.job)
             return chosen
+
+    def _find_fitting(self, kind: object) -> _Task | None:
+        """The first task for which there is memory, of `kind` if there is one."""
+        left = self._memory - self._held if self._busy else None
+        fitting = [task for task in self._tasks if left is None or expected_bytes(task.job) <= left]
+        return next((task for task in fitting if task.kind == kind), fitting[0] if fitting else None)
 
     def started(self, job: Job) -> None:
         if self._on_start is not None:
             self._on_start(job)
 
-    def ended(self, *, well: bool) -> None:
+    def ended(self, job: Job, *, well: bool) -> None:
         with self._changed:
             self._busy -= 1
+            self._held -= expected_bytes(job)
             if not well and not self._keep_going:
                 self._drop_waiting()
+            self._changed.notify_all()  # what did not fit beside it may now
 
     def reproducer_folder(self, job: Job) -> Path:
         return self._reproducers or Path(job.project) / "build" / "repro"
@@ -183,7 +200,7 @@ class _Seat:
                 if task.future.set_running_or_notify_cancel():
                     self._run(task)
                 else:
-                    self._pool.ended(well=True)
+                    self._pool.ended(task.job, well=True)
         finally:
             self._dismiss()
 
@@ -198,10 +215,10 @@ class _Seat:
             self._pool.started(task.job)
             result = self._result_of(task.job)
         except BaseException as error:
-            self._pool.ended(well=False)
+            self._pool.ended(task.job, well=False)
             task.future.set_exception(error)
         else:
-            self._pool.ended(well=True)
+            self._pool.ended(task.job, well=True)
             task.future.set_result(result)
 
     def _result_of(self, job: Job) -> UnitResult:

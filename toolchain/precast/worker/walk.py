@@ -32,6 +32,7 @@ from precast.store import Store, digest_bytes, link_file, telling_disk_faults, w
 from precast.target import shared_memory_limit
 from precast.worker.fixed import run_fixed
 from precast.worker.messages import Step
+from precast.worker.meter import Meter
 
 LUCK_WARNING = "this machine refuses to switch off address randomisation: the image may differ in another build"
 
@@ -198,14 +199,16 @@ class _Walk:
             self.engine.prepare(inputs, Path(self.job.project))
         step = Step(inputs.stage, "", self.store.put(source.data), source.carry)
         self.announce(step)
+        meter = Meter()
         try:
             output, reproducible = self._run(inputs, source, step)
         except StageFailure as failure:
             if failure.where is None or failure.where.file.startswith("input."):
                 failure.where = self.engine.find_place(self.job, [*walked, inputs], failure)
             raise
+        seconds, peak = meter.seconds, meter.peak_bytes
         digest = keep(self.store, inputs.key, output, reproducible)
-        return _Done(inputs, StageFile(inputs.stage, digest, inputs.key, False), output, reproducible)
+        return _Done(inputs, StageFile(inputs.stage, digest, inputs.key, False, seconds, peak), output, reproducible)
 
     def _run(self, inputs: StageInputs, source: StageOutput, step: Step) -> tuple[StageOutput, bool]:
         project = Path(self.job.project)
