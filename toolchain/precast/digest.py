@@ -17,9 +17,8 @@ import secrets
 import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 FORMAT = 2
 # Times of files count in steps, of 2 s on the coarsest file systems. A file whose times are no older than a step when
@@ -49,8 +48,7 @@ def unseal(content: bytes) -> bytes | None:
     return data if head == hashlib.sha256(data).hexdigest().encode() else None
 
 
-@dataclass(frozen=True)
-class FileState:
+class FileState(NamedTuple):
     """A file as it was when its digest was taken; times in nanoseconds, `mtime` -1 when it was too fresh to trust."""
 
     size: int
@@ -173,7 +171,7 @@ class FileDigests:
         self._used |= self._looked.keys()
         data = {
             "format": FORMAT,
-            "files": {name: asdict(state) for name, state in self._files.items() if name in self._used},
+            "files": {name: state._asdict() for name, state in self._files.items() if name in self._used},
             "records": {key: value for key, value in self._records.items() if key in self._used},
         }
         draft = self._memory.with_name(f".{self._memory.name}.{secrets.token_hex(6)}.tmp")

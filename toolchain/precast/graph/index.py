@@ -18,7 +18,7 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from precast.digest import FileState, look_at
@@ -62,6 +62,7 @@ class Index:
     def __init__(self, path: Path, root: Path) -> None:
         self._path = path
         self._root = root
+        self._root_text = str(root)
         self._lock = threading.RLock()
         self._unwritten: dict[str, FileState] = {}
         self._connection, self._files, self._steps = _open(path)
@@ -123,20 +124,18 @@ class Index:
 
     def digest(self, path: str) -> str | None:
         """The digest of a file as it is now; None when it is not there. Links are read anew each time."""
-        place = self._root / path
+        place = os.path.join(self._root_text, path)
         try:
             status = os.lstat(place)
+            known = self._files.get(path)
+            if known is not None and known.matches(status):  # thousands of times, so before all else
+                return known.digest
             if stat.S_ISLNK(status.st_mode):
-                return digest_of_link(place)
-        except OSError:
-            return None
-        known = self._files.get(path)
-        try:
+                return digest_of_link(Path(place))
             state = look_at(place, known, status)
         except OSError:
             return None
-        if state is not known:
-            self._keep(path, state)
+        self._keep(path, state)
         return state.digest
 
     def state(self, path: str) -> FileState | None:
@@ -255,7 +254,7 @@ def _load(connection: sqlite3.Connection) -> tuple[dict[str, FileState], dict[st
 
 
 def _file_row(path: str, state: FileState) -> Row:
-    return _sealed((path, *astuple(state)))
+    return _sealed((path, *state))
 
 
 def _step_row(record: StepRecord) -> Row:

@@ -8,7 +8,6 @@ is to say, a new plan and the index say. Sealed under its own digest; losing it 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import os
 import sys
@@ -30,7 +29,7 @@ _DIGEST_BYTES = 32
 
 
 class FileTable:
-    """Files by folder, with their states in columns, so that thousands are read and compared in little time."""
+    """Files by folder (which ends in `/`), with their states in columns: thousands are read and compared at once."""
 
     def __init__(self, folders: list[tuple[str, list[str]]], columns: list[array[int]], digests: bytearray) -> None:
         self.folders = folders
@@ -40,14 +39,15 @@ class FileTable:
     @staticmethod
     def of(states: Mapping[str, FileState]) -> FileTable:
         """The table of files by path."""
-        paths = sorted(states, key=os.path.split)
-        folders = [(name, [*group]) for name, group in itertools.groupby(paths, os.path.dirname)]
-        found = [states[path] for path in paths]
-        rows = [(each.inode, each.size, each.mtime, each.ctime) for each in found]
-        columns = [array(kind, column) for kind, column in zip(_COLUMNS, zip(*rows, strict=True), strict=bool(rows))]
-        names = [(folder, [os.path.basename(path) for path in group]) for folder, group in folders]
-        digests = bytearray().join(bytes.fromhex(each.digest) for each in found)
-        return FileTable(names, columns or [array(kind) for kind in _COLUMNS], digests)
+        folders: dict[str, list[str]] = {}
+        for path in states:
+            cut = path.rfind("/") + 1
+            folders.setdefault(path[:cut], []).append(path[cut:])
+        found = [states[folder + name] for folder, names in folders.items() for name in names]
+        rows = zip(*((each.inode, each.size, each.mtime, each.ctime) for each in found), strict=True)
+        columns = [array(kind, column) for kind, column in zip(_COLUMNS, rows, strict=bool(found))]
+        digests = bytearray(bytes.fromhex("".join(each.digest for each in found)))
+        return FileTable([*folders.items()], columns or [array(kind) for kind in _COLUMNS], digests)
 
     @property
     def data(self) -> bytes:
@@ -77,7 +77,7 @@ class FileTable:
         inodes, sizes, mtimes, ctimes = map(iter, self._columns)
         first = 0
         for folder, names in self.folders:
-            prefix = f"{folder}/" if folder.startswith("/") else f"{root}/{folder}/" if folder else f"{root}/"
+            prefix = folder if folder.startswith("/") else f"{root}/{folder}"
             for name, inode, size, mtime, ctime in zip(names, inodes, sizes, mtimes, ctimes, strict=False):
                 now = ask(prefix + name)
                 if now.st_ctime_ns != ctime or now.st_mtime_ns != mtime or now.st_size != size or now.st_ino != inode:
