@@ -1,7 +1,8 @@
 """What a launch costs, against the driver alone and against Triton: `python bench/launch.py RELEASE [--out FILE]`.
 
-RELEASE is the release of bench/launch_kernels, made by `precast build --project bench/launch_kernels`. On a machine
-without an NVIDIA device only the CPU's figure is measured. Every figure is the ratio (or difference) of paired,
+RELEASE is the release of bench/launch_kernels, made by `precast build --project bench/launch_kernels`. A call of Triton's
+is measured twice: with Triton's own launch, and served from the release. On a machine without an NVIDIA device only the
+CPU's figures are measured, those of calls where Precast is Triton's back end (its `cpu` extra). Every figure is the ratio (or difference) of paired,
 interleaved repetitions with a 95 % interval of its mean; `holds` says that the interval is clear of the bound. One
 repetition of a launch is the median of some batches, whose queue is emptied outside the clock.
 Needs a C compiler; torch and Triton for the Python figures. Runs on the standard library alone otherwise.
@@ -109,24 +110,29 @@ def checked(nanoseconds: float, library: ctypes.CDLL) -> float:
 
 
 def python_batch(call: Any, text: str, values: Sequence[object], synchronize: Callable[[], object],
-                 ) -> Callable[[], float]:  # fmt: skip
+                 server: Any = None) -> Callable[[], float]:  # fmt: skip
     """Gives nanoseconds of one call in a batch; the call is written out, as in a user's program.
 
-    `text` is the call, with `{}` for the names of the values.
+    `text` is the call, with `{}` for the names of the values. With a server it is on meanwhile, and knows the call.
     """
     names = ", ".join(f"v{number}" for number in range(len(values)))
     scope: dict[str, Any] = {"repeat": repeat}
-    exec(f"def loop(kernel, grid, {names}):\n for _ in repeat(None, {BATCH}): {text.format(names)}", scope)
+    exec(f"def loop(count, kernel, grid, {names}):\n for _ in repeat(None, count): {text.format(names)}", scope)
     loop = scope["loop"]
 
     def batch() -> float:
+        loop(1, call, (1,), *values)
         start = time.perf_counter_ns()
-        loop(call, (1,), *values)
+        loop(BATCH, call, (1,), *values)
         elapsed = time.perf_counter_ns() - start
         synchronize()
         return elapsed / BATCH
 
-    return batch
+    def served_batch() -> float:
+        with server.start():
+            return batch()
+
+    return served_batch if server else batch
 
 
 def interleave(batches: dict[str, Callable[[], float]]) -> dict[str, list[float]]:
@@ -157,42 +163,96 @@ def measure_c(bench: Bench) -> list[Figure]:
 def measure_python(bench: Bench) -> tuple[list[Figure], dict[str, float]]:
     """The figures, and what part of Triton's call the driver alone takes: nothing that calls the driver can be less."""
     import torch
-    import triton
 
-    sys.path.insert(0, str(bench.release / "python"))
-    import bench as ours_package
-
-    source = load_module(HERE / "launch_kernels/kernels/launch.py")
-    triton_call = f"kernel[grid](…) of Triton {triton.__version__}"
     figures, driver = [], {}
     for arguments in (6, 19):
         pointers, numbers = SHAPES[arguments]
         values = [torch.zeros(64, device="cuda") for _ in range(pointers)] + [7] * numbers
         bench.prepare(arguments)
-        samples = compare_calls(getattr(ours_package, f"args{arguments}"), getattr(source, f"args{arguments}_kernel"),
-                                ("kernel({})", "kernel[grid]({})"), values,
-                                {"raw": partial(bench.raw_batch, arguments)})  # fmt: skip
-        what = f"Python launch with tensors, {arguments} arguments"
-        figures.append(compare(what, "raw cuLaunchKernel from C", 1.5, samples["ours"], samples["raw"], "ns"))
-        figures.append(compare(what, triton_call, 0.25, samples["ours"], samples["triton"], "ns"))
-        alone = compare("", "", 0, samples["raw"], samples["triton"], "ns")
-        driver[f"{arguments} arguments"] = round(alone.mean, 3)
+        raw = {"raw": partial(bench.raw_batch, arguments)}
+        what = f"{arguments} arguments"
+        samples = compare_calls(bench, f"args{arguments}", "", values, torch.cuda.synchronize, raw)
+        figures.append(compare(f"Python launch with tensors, {what}", "raw cuLaunchKernel from C", 1.2,
+                               samples["ours"], samples["raw"], "ns"))  # fmt: skip
+        figures += call_figures(what, samples)
+        driver[what] = round(compare("", "", 0, samples["raw"], samples["triton"], "ns").mean, 3)
     values = [torch.zeros(64, device="cuda", dtype=torch.float16) for _ in range(2)] + [64, 1, 64]
-    texts = "kernel({}, BLOCK=1024)", "kernel[grid]({}, BLOCK=1024)"
-    samples = compare_calls(ours_package.rows, source.rows_kernel, texts, values, {})
-    what = "Python launch with tensors, 5 arguments and a constexpr by name"
-    figures.append(compare(what, triton_call, 0.25, samples["ours"], samples["triton"], "ns"))
-    return figures, driver
+    samples = compare_calls(bench, "rows", ", BLOCK=1024", values, torch.cuda.synchronize, {})
+    return figures + call_figures("5 arguments and a constexpr by name", samples), driver
 
 
-def compare_calls(ours: Any, theirs: Any, texts: tuple[str, str], values: Sequence[object],
+def call_figures(what: str, samples: dict[str, list[float]], where: str = "") -> list[Figure]:
+    """Direct and served calls against Triton's own, and the one against the other."""
+    import triton
+
+    own = f"kernel[grid](…) of Triton {triton.__version__}{where}"
+    return [
+        compare(f"Python launch with tensors, {what}", own, 0.25, samples["ours"], samples["triton"], "ns"),
+        compare(f"served call of Triton's, {what}", own, 0.4, samples["served"], samples["triton"], "ns"),
+        compare(f"served call of Triton's, {what}", f"a Python launch{where}", 1.3, samples["served"],
+                samples["ours"], "ns"),
+    ]  # fmt: skip
+
+
+def compare_calls(bench: Bench, kernel: str, named: str, values: Sequence[object], wait: Callable[[], object],
                   others: dict[str, Callable[[], float]]) -> dict[str, list[float]]:  # fmt: skip
-    """Samples of our call and of Triton's, as `texts` write them, taken in turn with `others`."""
-    import torch
+    """Samples of one call as ours, as Triton's, and as Triton's when it is served, taken in turn with `others`."""
+    if str(bench.release / "python") not in sys.path:
+        sys.path.insert(0, str(bench.release / "python"))
+    import bench as package
 
-    wait = torch.cuda.synchronize
-    return interleave({**others, "ours": python_batch(ours, texts[0], values, wait),
-                       "triton": python_batch(theirs, texts[1], values, wait)})  # fmt: skip
+    function = getattr(load_module(HERE / "launch_kernels/kernels/launch.py"), f"{kernel}_kernel")
+    server = package.serve()
+    server.stop()
+    ours, theirs = f"kernel({{}}{named})", f"kernel[grid]({{}}{named})"
+    return interleave({**others, "ours": python_batch(getattr(package, kernel), ours, values, wait),
+                       "triton": python_batch(function, theirs, values, wait),
+                       "served": python_batch(function, theirs, values, wait, server)})  # fmt: skip
+
+
+class HostTensor:
+    """Memory as both take it: an address, an element type, a place."""
+
+    dtype = "torch.float32"
+
+    def __init__(self) -> None:
+        self._memory = (ctypes.c_float * 128)()
+
+    def data_ptr(self) -> int:
+        return -(-ctypes.addressof(self._memory) // 64) * 64
+
+    def get_device(self) -> int:
+        return -1
+
+    def stride(self) -> tuple[int, ...]:
+        return (1,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (64,)
+
+
+def measure_host_calls(bench: Bench) -> list[Figure]:
+    """The calls on a CPU, where Triton has Precast as its back end."""
+    if not importlib.util.find_spec("triton"):
+        return []
+    from triton.runtime import driver
+
+    try:
+        backend = driver.active.get_current_target().backend
+    except RuntimeError:
+        return []
+    if backend != "cpu":
+        return []
+    figures = []
+    for arguments in (6, 19):
+        pointers, numbers = SHAPES[arguments]
+        values = [HostTensor() for _ in range(pointers)] + [7] * numbers
+        samples = compare_calls(bench, f"args{arguments}", "", values, lambda: None, {})
+        figures += call_figures(f"{arguments} arguments", samples, " on a CPU")
+    values = [*(HostTensor() for _ in range(2)), 64, 1, 64]
+    return figures + call_figures("5 arguments and a constexpr by name",
+                                  compare_calls(bench, "rows", ", BLOCK=1024", values, lambda: None, {}), " on a CPU")  # fmt: skip
 
 
 PYTHON_START = """
@@ -302,6 +362,8 @@ def measure(release: Path) -> dict[str, Any]:
             of_python, driver = measure_python(bench)
             figures += [*measure_c(bench), *of_python, *measure_start(bench), *measure_resident(bench)]
             machine |= {**describe_device(bench), "driver_alone_of_triton": driver}
+        else:
+            figures += measure_host_calls(bench)
     return {"machine": machine, "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures]}
 
 

@@ -36,7 +36,8 @@ def learn_function(dispatcher: Any, function: Any, digest: SourceDigest, known: 
         (each.name, each.is_constexpr, each.default) if each.has_default else (each.name, each.is_constexpr)
         for each in function.params
     )
-    own = ((None, name, True, getattr(function, name)) for name in ("fn", "src", "debug", "pre_run_hooks"))
+    text = "_src" if "_src" in vars(function) else "src"  # which Triton's newer property reads
+    own = ((None, name, True, getattr(function, name)) for name in ("fn", text, "debug", "pre_run_hooks"))
     watches = (*own, *digest.watches())
     double_meaning = sum(1 << number for number in doubles)
     return dispatcher.learn(function, function.fn.__name__, parameters, function.pre_run_hooks, double_meaning, watches)
