@@ -1,11 +1,11 @@
 """What a launch costs, against the driver alone and against Triton: `python bench/launch.py RELEASE [--out FILE]`.
 
-RELEASE is the release of bench/launch_kernels, made by `precast build --project bench/launch_kernels`. A call of Triton's
-is measured twice: with Triton's own launch, and served from the release. On a machine without an NVIDIA device only the
-CPU's figures are measured, those of calls where Precast is Triton's back end (its `cpu` extra). Every figure is the ratio (or difference) of paired,
-interleaved repetitions with a 95 % interval of its mean; `holds` says that the interval is clear of the bound. One
-repetition of a launch is the median of some batches, whose queue is emptied outside the clock.
-Needs a C compiler; torch and Triton for the Python figures. Runs on the standard library alone otherwise.
+RELEASE is the release of bench/launch_kernels, made by `precast build --project bench/launch_kernels`. A call of
+Triton's is measured twice: with Triton's own launch, and served from the release. On a machine without an NVIDIA device
+only the CPU's figures are measured, those of calls where Precast is Triton's back end (its `cpu` extra). Every figure
+is the ratio (or difference) of paired, interleaved repetitions with a 95 % interval of its mean; `holds` says that the
+interval is clear of the bound. One repetition of a launch is the median of some batches, whose queue is emptied outside
+the clock. Needs a C compiler; torch and Triton for the Python figures. Runs on the standard library alone otherwise.
 """
 
 from __future__ import annotations
@@ -251,8 +251,8 @@ def measure_host_calls(bench: Bench) -> list[Figure]:
         samples = compare_calls(bench, f"args{arguments}", "", values, lambda: None, {})
         figures += call_figures(f"{arguments} arguments", samples, " on a CPU")
     values = [*(HostTensor() for _ in range(2)), 64, 1, 64]
-    return figures + call_figures("5 arguments and a constexpr by name",
-                                  compare_calls(bench, "rows", ", BLOCK=1024", values, lambda: None, {}), " on a CPU")  # fmt: skip
+    samples = compare_calls(bench, "rows", ", BLOCK=1024", values, lambda: None, {})
+    return figures + call_figures("5 arguments and a constexpr by name", samples, " on a CPU")
 
 
 PYTHON_START = """

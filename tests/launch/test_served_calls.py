@@ -289,6 +289,13 @@ class Entry(KernelInterface):
         return self.launched
 
 
+class OwnFunction(JITFunction):
+    """A jit function with a `run` of its own, which adds what calls leave out."""
+
+    def run(self, *arguments, grid, warmup, **named):
+        return super().run(*arguments, grid=grid, warmup=warmup, BLOCK=64, **named)
+
+
 def tuner_of(kind: type[Autotuner], kernel=kernels.scale, hook=None) -> Autotuner:
     configs = [triton.Config({"BLOCK": block}, num_stages=2, pre_hook=hook) for block in (32, 64, 128)]
     return kind(kernel, kernel.arg_names, configs, ["n"], None, None)
@@ -323,6 +330,13 @@ def test_tuners_and_entries_of_libraries_are_served(known):
     assert set(seen) == {64}
     assert not hasattr(OwnTuner.run, "precast_layer") and not hasattr(Later.run, "precast_layer")
     assert "__init_subclass__" not in vars(Autotuner) and "__getitem__" not in vars(JITFunction)
+
+
+def test_jit_functions_of_libraries_keep_their_own_run(known):
+    kernel = OwnFunction(kernels.scale.fn)
+    with known.serve():
+        assert tune(Entry(kernel)) and tune(kernel)
+        assert ours_called(lambda: tune(kernel)) == []
 
 
 def test_a_choice_is_made_once_for_each_key(known):

@@ -53,7 +53,7 @@ int note_device(kernel_object *kernel, const tensor_view *view, PyObject *name, 
     if (!view->backend)
         return 0;
     if (!origin->backend) {
-        *origin = (tensor_origin){view->from, name, view->backend, view->device, view->dl_device_type};
+        *origin = (tensor_origin){view->framework, name, view->backend, view->device, view->dl_device_type};
         return 0;
     }
     if (origin->device < 0 && origin->backend == view->backend)

@@ -38,7 +38,7 @@ static served_function *find_function(dispatcher_object *dispatcher, PyObject *f
 /* What the call returns; NULL without an error where Python has to look at it. */
 PyObject *call_known(dispatcher_object *dispatcher, const triton_call *call) {
     served_function *served = dispatcher->active ? find_function(dispatcher, call->function) : NULL;
-    if (!served || has_hooks(dispatcher, NAME_ENTER_HOOK) || has_hooks(dispatcher, NAME_EXIT_HOOK))
+    if (!served || (call->grid && served->has_own_run) || has_hooks(dispatcher, NAME_ENTER_HOOK) || has_hooks(dispatcher, NAME_EXIT_HOOK))
         return NULL;
     Py_INCREF((PyObject *)served); /* what runs meanwhile may well forget it */
     PyObject *result = call_served(served, call);
@@ -160,7 +160,7 @@ static PyObject *stop(PyObject *self, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"learn", learn, METH_VARARGS,
-     "(function, name, parameters, hooks, options among them, watches): what is known of a function from now on."},
+     "(function, name, parameters, hooks, options among them, has it a `run` of its own, watches): a known function."},
     {"forget", forget, METH_O, "The function of this id is known no longer."},
     {"stop", stop, METH_NOARGS, "Nothing is known any longer, and everything goes the slow way."},
     {"subscript", make_subscript, METH_NOARGS, "What stands in for `__getitem__`."},

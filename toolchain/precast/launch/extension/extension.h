@@ -146,7 +146,8 @@ typedef struct tensor_view {
     uint64_t bytes; /* that it reaches; 0: unknown */
     int rank;       /* -1: unknown */
     int64_t shape[8], strides[8];
-    reader from; /* of kind READ_UNKNOWN: an address, or nothing that can be read */
+    reader from;      /* of kind READ_UNKNOWN: an address, or nothing that can be read */
+    reader framework; /* that says the stream: of a tensor under another type it is that tensor's */
 } tensor_view;
 
 /* Where the first tensor of a call with a device is, and what it came from. */

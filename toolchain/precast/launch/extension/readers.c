@@ -353,11 +353,32 @@ static reader find_reader(module_state *state, PyObject *object) {
     return found;
 }
 
+/* Where a tensor under another type lies: where the one does that it is `base` of. */
+static void find_framework(module_state *state, PyObject *object, tensor_view *view) {
+    PyObject *base = PyObject_GetAttr(object, state->names[NAME_BASE]);
+    tensor_view under = {.address = NULL};
+    if (base && base != object) {
+        under.from = find_reader(state, base);
+        int known = under.from.kind == READ_EXCHANGE ? !read_exchange(state, &under.from, base, &under)
+                    : under.from.kind == READ_TORCH  ? !read_torch(state, base, SHAPE_UNUSED, &under)
+                                                     : 0;
+        if (known) {
+            view->backend = under.backend;
+            view->device = under.device;
+            view->dl_device_type = under.dl_device_type;
+            view->framework = under.from;
+        }
+    }
+    PyErr_Clear();
+    Py_XDECREF(base);
+}
+
 static int read_pointer(module_state *state, PyObject *object, tensor_view *view) {
     int64_t address;
     if (call_for_integer(object, state->names[NAME_DATA_PTR], &address))
         return -1;
     view->address = (void *)(intptr_t)address;
+    find_framework(state, object, view);
     if ((uint64_t)address >= UNLIKELY_ADDRESSES)
         return 0;
     PyObject *shape = PyObject_GetAttr(object, state->names[NAME_SHAPE]);
@@ -387,7 +408,7 @@ int read_tensor(module_state *state, PyObject *object, shape_use use, tensor_vie
     view->rank = -1;
     if (object == Py_None || PyLong_Check(object))
         return read_address(object, view);
-    view->from = find_reader(state, object);
+    view->framework = view->from = find_reader(state, object);
     switch (view->from.kind) {
     case READ_EXCHANGE:
         return read_exchange(state, &view->from, object, view);

@@ -13,7 +13,8 @@ enum { MOST_PARAMETERS = PRECAST_MAXIMUM_SLOTS, MOST_KEYWORDS = 64, RECENT_FUNCT
 
 /* One call of a jit function. All borrowed; named values follow the positional ones. */
 typedef struct triton_call {
-    PyObject *function, *grid;
+    PyObject *function;
+    PyObject *grid; /* of `function[grid]`; NULL: a call of `run`, which names it */
     PyObject *const *values;
     Py_ssize_t count;
     PyObject *names; /* NULL: none */
@@ -90,6 +91,7 @@ typedef struct served_function {
     PyObject *hooks; /* Triton's, to run before a launch: with any, calls go the slow way */
     uint32_t parameter_count, constant_count, watch_count, specialization_count;
     uint64_t double_meaning; /* parameters that are options too */
+    int has_own_run;         /* `function[grid]` goes there first */
     parameter *parameters;
     watch *watches;
     specialization **specializations; /* the last used first */

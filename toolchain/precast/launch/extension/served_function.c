@@ -103,8 +103,9 @@ static int read_watches(served_function *served, PyObject *watches) {
 served_function *make_served_function(dispatcher_object *dispatcher, PyObject *positional) {
     PyObject *function, *title, *parameters, *hooks, *watches;
     unsigned long long double_meaning;
-    if (!PyArg_ParseTuple(positional, "OUO!O!KO!:learn", &function, &title, &PyTuple_Type, &parameters, &PyList_Type,
-                          &hooks, &double_meaning, &PyTuple_Type, &watches))
+    int has_own_run;
+    if (!PyArg_ParseTuple(positional, "OUO!O!KpO!:learn", &function, &title, &PyTuple_Type, &parameters, &PyList_Type,
+                          &hooks, &double_meaning, &has_own_run, &PyTuple_Type, &watches))
         return NULL;
     served_function *served = PyObject_GC_New(served_function, dispatcher->state->served_function_type);
     if (!served)
@@ -115,6 +116,7 @@ served_function *make_served_function(dispatcher_object *dispatcher, PyObject *p
     Py_INCREF(title), served->title = title;
     Py_INCREF(hooks), served->hooks = hooks;
     served->double_meaning = double_meaning;
+    served->has_own_run = has_own_run;
     int failed = read_parameters(served, parameters) || read_watches(served, watches);
     PyObject_GC_Track((PyObject *)served);
     if (failed)

@@ -21,14 +21,12 @@ _MOST_NAMED_OPTIONS = 64  # bits of the extension's word; parameters beyond it a
 
 def learn_function(dispatcher: Any, function: Any, digest: SourceDigest, known: frozenset[str]) -> Any:
     """The dispatcher's entry of a function; None for one that is to be looked at in every call."""
-    is_plain = getattr(type(function), "run", None) is dispatcher and "run" not in vars(function)
+    from triton.runtime.jit import JITFunction
+
     doubles = [number for number, each in enumerate(function.params) if each.name in known]
-    if (
-        not is_plain
-        or star_of(function.fn)
-        or not digest.is_current()
-        or max(doubles, default=0) >= _MOST_NAMED_OPTIONS
-    ):
+    if vars(JITFunction)["run"] is not dispatcher or star_of(function.fn) or not digest.is_current():
+        return None
+    if max(doubles, default=0) >= _MOST_NAMED_OPTIONS:
         return None
     if any(not function.params[number].is_constexpr for number in doubles):
         return None  # an option whose value is an argument
@@ -40,7 +38,9 @@ def learn_function(dispatcher: Any, function: Any, digest: SourceDigest, known: 
     own = ((None, name, True, getattr(function, name)) for name in ("fn", text, "debug", "pre_run_hooks"))
     watches = (*own, *digest.watches())
     double_meaning = sum(1 << number for number in doubles)
-    return dispatcher.learn(function, function.fn.__name__, parameters, function.pre_run_hooks, double_meaning, watches)
+    has_own_run = type(function).run is not dispatcher or "run" in vars(function)
+    known_by = (parameters, function.pre_run_hooks, double_meaning, has_own_run, watches)
+    return dispatcher.learn(function, function.fn.__name__, *known_by)
 
 
 def add_call(entry: Any, call: Call, known: frozenset[str], plans: Iterable[tuple[Variants, Plan]]) -> None:
