@@ -2,6 +2,8 @@
 
 #include "error.h"
 
+#define CLOSE __attribute__((always_inline)) /* most launches compute a grid: a call for each step is felt */
+
 enum {
     CONSTANT, ARGUMENT, ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO, MINIMUM, MAXIMUM, CDIV,
     LESS, AT_MOST, EQUAL, UNEQUAL, AT_LEAST, MORE
@@ -49,7 +51,7 @@ const char *precast_comparison(uint32_t opcode) {
 }
 
 /* 0, or what is wrong. */
-static const char *apply(uint32_t opcode, int64_t a, int64_t b, int64_t *result) {
+static inline CLOSE const char *apply(uint32_t opcode, int64_t a, int64_t b, int64_t *result) {
     if ((opcode == DIVIDE || opcode == MODULO || opcode == CDIV) && b == 0)
         return "divides by zero";
     switch (opcode) {
@@ -84,8 +86,8 @@ static const char *apply(uint32_t opcode, int64_t a, int64_t b, int64_t *result)
     }
 }
 
-const char *precast_evaluate(const precast_step_record *steps, uint32_t count, const uint64_t *slots,
-                             const precast_slot_record *types, int64_t stack[PRECAST_MAXIMUM_STACK]) {
+static inline CLOSE const char *run(const precast_step_record *steps, uint32_t count, const uint64_t *slots,
+                                    const precast_slot_record *types, int64_t stack[PRECAST_MAXIMUM_STACK]) {
     int depth = 0;
     for (uint32_t i = 0; i < count; i++) {
         const precast_step_record *step = &steps[i];
@@ -105,10 +107,15 @@ const char *precast_evaluate(const precast_step_record *steps, uint32_t count, c
     return NULL;
 }
 
+const char *precast_evaluate(const precast_step_record *steps, uint32_t count, const uint64_t *slots,
+                             const precast_slot_record *types, int64_t stack[PRECAST_MAXIMUM_STACK]) {
+    return run(steps, count, slots, types, stack);
+}
+
 precast_status precast_run_steps(const precast_step_record *steps, uint32_t count, const uint64_t *slots,
                                  const precast_slot_record *types, const char *what, int64_t *result) {
     int64_t stack[PRECAST_MAXIMUM_STACK];
-    const char *wrong = precast_evaluate(steps, count, slots, types, stack);
+    const char *wrong = run(steps, count, slots, types, stack);
     if (wrong)
         return precast_fail(PRECAST_BAD_GRID, "the grid of %s %s", what, wrong);
     *result = stack[0];
