@@ -38,6 +38,9 @@ class ReadKind(str, Enum):
     MACHINE = "machine"  # the feature level of this machine's processor
 
 
+FILES = (ReadKind.SOURCE, ReadKind.DATA)
+
+
 @dataclass(frozen=True, order=True)
 class Read:
     """One file, folder or variable that was read. Of a source, the digest is that of the very bytes that ran."""

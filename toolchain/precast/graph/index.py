@@ -23,7 +23,7 @@ from pathlib import Path
 
 from precast.digest import FileState, look_at
 from precast.errors import ToolError
-from precast.reads import ABSENT, Read, ReadKind, digest_now, parse_read
+from precast.reads import ABSENT, FILES, Read, digest_file, digest_now, parse_read
 from precast.store import reason_of
 
 _VERSION = 2
@@ -94,11 +94,11 @@ class Index:
         """What is recorded of a step."""
         return self._steps.get(name)
 
-    def reads(self, name: str) -> tuple[str, ...]:
-        """What a user's code read for a step, by `Read.place`."""
+    def reads(self, name: str) -> dict[str, str]:
+        """What a user's code read for a step, by `Read.place`, with the digests."""
         record = self._steps.get(name)
-        inputs = record.inputs if record else ()
-        return tuple(each.removeprefix(READ) for each in inputs if each.startswith(READ))
+        inputs = record.inputs if record else {}
+        return {each.removeprefix(READ): digest for each, digest in inputs.items() if each.startswith(READ)}
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -118,9 +118,12 @@ class Index:
         if not path.startswith(READ):
             return self.digest(path)
         read = parse_read(path.removeprefix(READ))
-        if read.kind in (ReadKind.SOURCE, ReadKind.DATA) and not os.path.islink(self._root / read.name):
-            return self.digest(read.name) or ABSENT
-        return digest_now(read, self._root, os.environ)
+        return self.digest_content(read.name) if read.kind in FILES else digest_now(read, self._root, os.environ)
+
+    def digest_content(self, path: str) -> str:
+        """The digest of what a file holds now, and of what a link leads to; `ABSENT` when it is not there."""
+        place = self._root / path
+        return digest_file(place) if os.path.islink(place) else self.digest(path) or ABSENT
 
     def digest(self, path: str) -> str | None:
         """The digest of a file as it is now; None when it is not there. Links are read anew each time."""

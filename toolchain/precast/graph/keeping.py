@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 
 from precast.digest import FileState
 from precast.graph.index import READ
@@ -17,9 +18,8 @@ from precast.graph.snapshot import FileTable, Snapshot, describe_asker, snapshot
 from precast.graph.steps import Step
 from precast.layout import SCONSTRUCT
 from precast.passes.registry import is_fresh
-from precast.reads import Looks, Read, ReadKind, digest_now, digest_place, parse_read
+from precast.reads import FILES, Looks, Read, ReadKind, digest_now, digest_place, parse_read
 
-_FILES = (ReadKind.SOURCE, ReadKind.DATA)
 _NO_PATHS = (ReadKind.ENVIRONMENT, ReadKind.GLOB, ReadKind.MACHINE)
 
 
@@ -32,7 +32,7 @@ def keep_snapshot(session: Session, summary: Summary) -> None:
     gathering.add_reads(session.plugin_globs)
     for probe in session.probes:
         gathering.add_reads(Read(ReadKind.DIRECTORY, each.path, each.digest) for each in probe.folders)
-    gathering.add_looks(session.plan.looks, session.origin)
+    gathering.add_looks(session.plan.looks)
     if gathering.moved or not all(is_fresh(probe, session.folder) for probe in session.probes):
         return
     snapshot = Snapshot(
@@ -100,7 +100,7 @@ class _Gathering:
     def add_reads(self, reads: Iterable[Read]) -> None:
         """What was read, each with the digest that it had then."""
         for read in reads:
-            state = self._state_of(read.name) if read.kind in _FILES else None
+            state = self._state_of(read.name) if read.kind in FILES else None
             if state is None:
                 self.moved |= self.reads.setdefault(read.place, read.digest) != read.digest
             else:
@@ -118,17 +118,9 @@ class _Gathering:
     def _add_source(self, path: str, state: FileState) -> None:
         self.moved |= self.sources.setdefault(path, state).digest != state.digest
 
-    def add_looks(self, looks: Looks, origin: str) -> None:
-        """What a plan looked at, whose paths are seen from the folder `origin`."""
+    def add_looks(self, looks: Looks) -> None:
+        """What a plan looked at, whose paths are seen from the folder in which it was made."""
+        name = self._session.name_from_here
         for path, state in looks.files.items():
-            self._add_source(self._name(path, origin), state)
-        named = (each if each.kind in _NO_PATHS else self._named(each, origin) for each in looks.reads)
-        self.add_reads(named)
-
-    def _named(self, read: Read, origin: str) -> Read:
-        return Read(read.kind, self._name(read.name, origin), read.digest)
-
-    def _name(self, path: str, origin: str) -> str:
-        """A path as the index has it."""
-        place, root = os.path.normpath(os.path.join(origin, path)), f"{self._root}/"
-        return place.removeprefix(root) or "."
+            self._add_source(name(path), state)
+        self.add_reads(each if each.kind in _NO_PATHS else replace(each, name=name(each.name)) for each in looks.reads)

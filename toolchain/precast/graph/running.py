@@ -16,18 +16,17 @@ from precast.artifact import UnitResult
 from precast.errors import PrecastError, ToolError
 from precast.graph import making
 from precast.graph.collect import collect_leftovers
+from precast.graph.moved import find_moved, tell_moved
 from precast.graph.order import Cost
 from precast.graph.session import Session
 from precast.graph.steps import FailedStep, ImagesStep, LaunchersStep, ProbeStep, ReleaseStep, Step, UnitStep
 from precast.job import Job
 from precast.plan import make_job
 from precast.plan.key import write_key
-from precast.reads import INHERITED, Read, ReadKind
+from precast.reads import FILES, INHERITED, Read, ReadKind
 from precast.release.budget import BudgetError
 from precast.spec.closure import INSTALLED
 from precast.worker.walk import LUCK_WARNING
-
-FILES = (ReadKind.SOURCE, ReadKind.DATA)
 
 
 def run_step(session: Session, step: Step) -> None:
@@ -64,6 +63,10 @@ def note_made(session: Session, step: Step, begun: str, outputs: Iterable[str], 
 
 
 def _run_release(session: Session, step: ReleaseStep) -> None:
+    """Makes the release; `ToolError` when something moved since it was planned."""
+    if moved := find_moved(session):
+        message = f"{tell_moved(moved)} changed during the build, so there is no release of it"
+        raise ToolError(message, hint="build again")
     begun = session.key_of(step)
     try:
         outputs, manifest = making.make_release(step.given, session.folder, step.outputs[0], session.index.digest)

@@ -116,6 +116,11 @@ class Session:
         """What is known of every plugin module."""
         return (probe for _, probe in self._seen_probes)
 
+    def name_from_here(self, path: str) -> str:
+        """A path as the index has it, from how it is seen from the folder in which the plan was made."""
+        place, root = os.path.normpath(os.path.join(self.origin, path)), f"{self.folder}/"
+        return place.removeprefix(root) or "."
+
     def build_script_moved(self) -> bool:
         """Whether the SConstruct, or what it builds for plugins, is not as it was: then SCons must look first."""
         if not (self.folder / SCONSTRUCT).exists():

@@ -116,8 +116,13 @@ def _read_kept(file: Path) -> Probe | None:
 
 def is_fresh(probe: Probe, project: Path) -> bool:
     """Whether every file and folder that the probe saw is as it saw it."""
-    files = all(_is_same(seen, project) for seen in probe.files)
-    return files and all(digest_directory(project / each.path) == each.digest for each in probe.folders)
+    folders = all(digest_directory(project / each.path) == each.digest for each in probe.folders)
+    return folders and not any(find_changed(probe, project))
+
+
+def find_changed(probe: Probe, project: Path) -> Iterator[str]:
+    """The files that are not as the probe saw them."""
+    return (seen.path for seen in probe.files if not _is_same(seen, project))
 
 
 def _is_same(seen: SeenFile, project: Path) -> bool:

@@ -1,0 +1,48 @@
+"""What moved while a build was at work: asked before a release is made of it, which would be of no state that ever was.
+
+In: a session whose units are built. Out: the names of files that are not what the plan, a plugin's probe or a unit saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from precast.graph.session import Session
+from precast.graph.steps import UnitStep
+from precast.passes.registry import find_changed
+from precast.reads import FILES, parse_read
+
+MOST_NAMES = 3
+
+
+def find_moved(session: Session) -> list[str]:
+    """The files, sorted. One that was edited and put back has not moved."""
+    seen = dict(_seen_by_plan(session)) | dict(_read_by_units(session))
+    moved = {name for name, digest in seen.items() if session.index.digest_content(name) != digest}
+    for probe in session.probes:
+        moved |= set(find_changed(probe, session.folder))
+    return sorted(moved)
+
+
+def _seen_by_plan(session: Session) -> Iterator[tuple[str, str]]:
+    looks = session.plan.looks
+    for path, state in looks.files.items():
+        yield session.name_from_here(path), state.digest
+    for read in looks.reads:
+        if read.kind in FILES:
+            yield session.name_from_here(read.name), read.digest
+
+
+def _read_by_units(session: Session) -> Iterator[tuple[str, str]]:
+    for step in session.steps.all:
+        if isinstance(step, UnitStep):
+            for place, digest in session.index.reads(step.name).items():
+                read = parse_read(place, digest)
+                if read.kind in FILES:
+                    yield read.name, read.digest
+
+
+def tell_moved(names: list[str]) -> str:
+    """The first of them, in a sentence's subject."""
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
