@@ -19,8 +19,8 @@ def read_levels() -> dict[str, tuple[int, int]]:
 LEVELS = read_levels()
 HOMES = {
     # launch/package/ goes into releases as it is; there the Triton is the server's own, in its own process.
-    # backend/ is a part of Triton's, in the user's process too.
-    "triton": ("engines/triton", "launch/package", "backend"),
+    # backend/ is a part of Triton's, in the user's process too, and so is what watches a program there.
+    "triton": ("engines/triton", "launch/package", "backend", "recording/watch.py"),
     "mlir": ("engines/triton", "engines/cpu"),
     "llvmlite": ("engines/cpu",),
     "SCons": ("graph",),

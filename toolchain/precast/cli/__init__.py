@@ -25,7 +25,9 @@ from precast.errors import PrecastError, SpecError, ToolError, nearest_hint
 from precast.store import reason_of
 
 # In the order of a kernel's life: declare, build, look, ship, clean.
-COMMANDS = ("init", "plan", "build", "why", "inspect", "passes", "opt", "repro", "verify", "sign", "package", "clean")
+COMMANDS = (
+    "init", "record", "plan", "build", "why", "inspect", "passes", "opt", "repro", "verify", "sign", "package", "clean",
+)  # fmt: skip
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
 # What a machine refuses, whatever we ask of it. A file that is not there may be one that we should have made.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from precast.errors import SpecError
-from precast.spec.decorators import CONFIG_DEFAULTS, CONFIG_OPTIONS
+from precast.spec.decorators import CONFIG_DEFAULTS
 from precast.spec.imported import ImportedKernel
 from precast.spec.model import Axis, Constant, Values, format_constant, spell
 from precast.spec.signature import Signature
@@ -18,6 +18,7 @@ from precast.spec.spelling import MAXIMUM_NESTING
 from precast.spec.table import KernelTable
 from precast.spec.toml import Node
 from precast.spec.types import normalise_constant
+from precast.target import OPTIONS
 
 AXIS_PLACE = re.compile(r"\{(\w+)\}")
 
@@ -145,6 +146,13 @@ def read_configs(table: KernelTable, signature: Signature) -> tuple[Values, ...]
     return ()
 
 
+def find_places(table: KernelTable) -> dict[str, None]:
+    """The names in braces, in the order written: axes that types and constants are filled in from."""
+    entries = [*table.sub_table("args").values(), *table.sub_table("constants").values()]
+    values = [node.table().get("type", node).value if isinstance(node.value, dict) else node.value for node in entries]
+    return dict.fromkeys(name for value in values for name in AXIS_PLACE.findall(str(value)))
+
+
 def check_configs(table: KernelTable, configs: Sequence[Values]) -> None:
     """`SpecError` when configs name an axis of the matrix."""
     taken = sorted({name for config in configs for name, _ in config} & set(table.sub_table("matrix")))
@@ -156,7 +164,8 @@ def check_configs(table: KernelTable, configs: Sequence[Values]) -> None:
 
 def _written_configs(table: KernelTable, node: Node, constexprs: Sequence[str]) -> tuple[Values, ...]:
     for item in node.items():
-        table.problems.add(item.unknown_keys((*constexprs, *CONFIG_OPTIONS), "constexpr or option"))
+        known = (*constexprs, *(rule.name for rules in OPTIONS.values() for rule in rules), *find_places(table))
+        table.problems.add(item.unknown_keys(known, "constexpr or option"))
     return tuple(
         tuple((name, read_constant(table, value)) for name, value in item.table().items()) for item in node.items()
     )

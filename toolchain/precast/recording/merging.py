@@ -1,0 +1,237 @@
+"""What a program launched, merged into a spec file: a kernel for each function, a variant for each way it was launched.
+
+In: notes of all processes, the file's text. Out: the text with what was missing, and what no spec can say. A second
+run of the same program finds nothing missing, so the text stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from precast.errors import SpecError
+from precast.launch.package.fragment import kernel_name
+from precast.launch.package.specs import Variant, make_table, render_kernel
+from precast.recording.grids import fits, infer_grid
+from precast.recording.kernels import put_table, read_variants
+from precast.recording.notes import Function, Launch, Note, Sample, Unsaid
+from precast.spec.decorators import CONFIG_DEFAULTS
+from precast.spec.options import ALL_OPTIONS
+from precast.spec.toml import parse_document
+from precast.spec.types import parse_type
+
+HEADER = "# What a program launched, as `precast record` found it. Another run adds what is missing.\n"
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A file's new text, and what to say of it."""
+
+    text: str
+    kernels: int  # that were launched
+    variants: int
+    added: tuple[str, ...]  # kernels of the file that have more variants than before
+    unsaid: tuple[Unsaid, ...]
+
+
+@dataclass
+class _Recorded:
+    """One function's notes."""
+
+    function: Function
+    launches: list[Launch] = field(default_factory=list)
+    samples: list[Sample] = field(default_factory=list)
+
+
+def merge_notes(text: str, path: Path, notes: Iterable[Note]) -> Merged:
+    """The text of the spec file `path` with what the notes say; `SpecError` where the text is no spec file."""
+    unsaid: dict[tuple[str, str], Unsaid] = {}
+    recorded: dict[Function, _Recorded] = {}
+    for note in notes:
+        if isinstance(note, Unsaid):
+            unsaid.setdefault((note.what, note.reason), note)
+        elif fault := _function_fault(note.function):
+            unsaid.setdefault((note.function.shown, fault), Unsaid(note.function.shown, fault))
+        else:
+            each = recorded.setdefault(note.function, _Recorded(note.function))
+            each.samples.append(note) if isinstance(note, Sample) else each.launches.append(note)
+    file = _SpecFile(text, path)
+    for each in recorded.values():
+        for problem in file.add(each):
+            unsaid.setdefault((problem.what, problem.reason), problem)
+    return Merged(file.text, len(recorded), file.variants, tuple(file.added), tuple(unsaid.values()))
+
+
+def _function_fault(function: Function) -> str:
+    if not function.name:
+        return "it is made while the program runs, and no name of its module leads to it"
+    return "" if Path(function.file).is_file() else f"its source is no file: {function.file}"
+
+
+def _launch_fault(launch: Launch) -> str:
+    unknown = [name for name in launch.options if name not in ALL_OPTIONS]
+    if unknown:
+        return f"a spec has no option `{unknown[0]}`"
+    for name, text in launch.types.items():
+        try:
+            parse_type(text)
+        except SpecError as error:
+            return f"argument `{name}`: {error.message}"
+    return ""
+
+
+def source_text(function: Function, folder: Path) -> str:
+    """How a spec in `folder` names a function: an installed one by its module, any other by its file."""
+    file = Path(function.file)
+    if _INSTALLED.intersection(file.parts) and function.module != "__main__":
+        return f"{function.module}:{function.name}"
+    return f"{Path(os.path.relpath(file.resolve(), folder.resolve())).as_posix()}:{function.name}"
+
+
+class _SpecFile:
+    """A spec file while functions are added to it."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        self._text = text or HEADER
+        self._folder = path.parent
+        self._document = _parse(text, path)
+        self._new: list[str] = []
+        self._names = set(self._tables())
+        self._changed = False
+        self.variants = 0
+        self.added: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """As it was where nothing was added."""
+        before = tomlkit.dumps(self._document) if self._changed else self._text
+        if not self._new:
+            return before if self._changed or self._text != HEADER else ""
+        return "\n".join([before if before.endswith("\n") else f"{before}\n", "\n\n".join(self._new), ""])
+
+    def _tables(self) -> dict[str, Any]:
+        tables = self._document.get("kernel", {})
+        return {name: each for name, each in tables.items() if isinstance(each, Mapping)}
+
+    def add(self, recorded: _Recorded) -> Iterator[Unsaid]:
+        """Adds what is missing of a function; what no spec can say comes out."""
+        launches = []
+        for launch in recorded.launches:
+            fault = _launch_fault(launch)
+            if fault:
+                yield Unsaid(launch.function.shown, fault)
+            else:
+                launches.append(launch)
+        if launches:
+            yield from self._add(recorded, launches)
+
+    def _add(self, recorded: _Recorded, launches: Sequence[Launch]) -> Iterator[Unsaid]:
+        source = source_text(recorded.function, self._folder)
+        constexprs = set(launches[0].constants)
+        own = {name: each for name, each in self._tables().items() if each.get("source") == source}
+        found = {name: read_variants(each.unwrap(), constexprs) for name, each in own.items()}
+        before = [variant for variants in found.values() for variant in variants or ()]
+        before, launched = complete_options(before, launches)
+        self.variants += len({variant.key for variant, _ in launched})
+        missing = find_missing(before, launched)
+        extended = [name for name, variants in found.items() if variants is not None and "matrix" not in own[name]]
+        if extended:
+            yield from self._check_grid(extended[-1], own[extended[-1]], recorded)
+        if not missing:
+            return
+        if extended:
+            held, _ = complete_options(found[extended[-1]] or [], launches)
+            put_table(own[extended[-1]], make_table(source, [*held, *missing]))
+            self._changed = True
+            self.added.append(extended[-1])
+        else:
+            self.added.append(self._add_kernel(source, recorded, missing, launches))
+
+    def _add_kernel(
+        self, source: str, recorded: _Recorded, variants: Sequence[Variant], launches: Sequence[Launch]
+    ) -> str:
+        name = kernel_name(recorded.function.name.rpartition(".")[2], self._names)
+        self._names.add(name)
+        grid = infer_grid(recorded.samples, launches[0].constants)
+        table = make_table(source, variants)
+        only = [f"{launches[0].backend}:*"] if recorded.function.gluon else []
+        head = {"source": source, **({"grid": list(grid)} if grid else {}), **({"only": only} if only else {})}
+        self._new.append(render_kernel(name, {**head, **table}))
+        return name
+
+    def _check_grid(self, name: str, kernel: Any, recorded: _Recorded) -> Iterator[Unsaid]:
+        """A grid that a launch contradicts is taken out: then each call gives its own."""
+        grid = kernel.get("grid")
+        wrong = next((each for each in recorded.samples if grid is not None and not fits(grid, each)), None)
+        if wrong is not None:
+            said = ", ".join(map(str, grid))
+            del kernel["grid"]
+            self._changed = True
+            yield Unsaid(f"the grid of `{name}`", f"it was [{said}], and a launch had {wrong.grid}; now calls give it")
+
+
+def _parse(text: str, path: Path) -> tomlkit.TOMLDocument:
+    data = parse_document(text, str(path)).data  # whose errors have a place
+    if not isinstance(data.get("kernel", {}), dict):
+        raise SpecError(f"`{path}` is no spec file: `kernel` is no table")
+    try:
+        return tomlkit.parse(text)
+    except TOMLKitError as error:
+        raise SpecError(f"`{path}` cannot be edited: {error}") from None
+
+
+Launched = tuple[Variant, Launch]
+
+
+def complete_options(before: Sequence[Variant], launches: Sequence[Launch]) -> tuple[list[Variant], list[Launched]]:
+    """Both with every option that any of them names: where it is not named, as the JIT resolved it."""
+    named = [each.options for each in before] + [each.options for each in launches]
+    names = dict.fromkeys(name for options in named for name in options)
+    defaults = {**CONFIG_DEFAULTS, **{name: value for each in launches for name, value in each.resolved.items()}}
+
+    def complete(options: Mapping[str, Any], resolved: Mapping[str, Any]) -> dict[str, Any]:
+        every = {**resolved, **options}
+        return {name: every[name] for name in names if name in every}
+
+    return (
+        [replace(each, options=complete(each.options, defaults)) for each in before],
+        [(_variant_of(each, complete(each.options, each.resolved)), each) for each in launches],
+    )
+
+
+def _variant_of(launch: Launch, options: Mapping[str, Any]) -> Variant:
+    types = {name: str(parse_type(text)) for name, text in launch.types.items()}
+    return Variant(types, launch.constants, options, frozenset(launch.hints), frozenset(launch.range32))
+
+
+def find_missing(before: Sequence[Variant], launched: Sequence[Launched]) -> list[Variant]:
+    """The variants that are not among those before.
+
+    What a tuner chose is not missing where the file has one of the choices that it measured, nor where another process
+    of this run chose for the same key: measured again, another may win.
+    """
+    held = {each.key for each in before}
+    chosen: set[tuple[str, str]] = set()
+    missing: dict[str, Variant] = {}
+    for variant, launch in launched:
+        choices = [variant.key, *_others(variant, launch)]
+        key = launch.tuned.key if launch.tuned else ""
+        again = any(choice in held or (launch.tuned and (key, choice) in chosen) for choice in choices)
+        if not again:
+            missing.setdefault(variant.key, variant)
+        if launch.tuned and not again:
+            chosen.add((key, variant.key))
+    return list(missing.values())
+
+
+def _others(variant: Variant, launch: Launch) -> Iterator[str]:
+    for constants, options in launch.tuned.others if launch.tuned else ():
+        named = {name: value for name, value in {**launch.resolved, **options}.items() if name in variant.options}
+        yield replace(variant, constants=constants, options=named).key

@@ -1,0 +1,1 @@
+"""A folder for PYTHONPATH: whatever interpreter finds it there records what its program launches."""
