@@ -124,7 +124,7 @@ def _part(rows: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Table]]:
     """What all rows say alike, and for each row what differs. A text with braces would be filled in, but not there."""
     names = dict.fromkeys(name for row in rows for name in row)
     texts = {name: {format_toml(row[name]) if name in row else None for row in rows} for name in names}
-    shared = [name for name in names if len(texts[name]) == 1 and "{" not in str(texts[name])]
+    shared = [name for name in names if len(texts[name]) == 1 and "{" not in "".join(map(str, texts[name]))]
     return (
         {name: rows[0][name] for name in shared},
         [{name: row[name] for name in names if name in row and name not in shared} for row in rows],
