@@ -379,6 +379,10 @@ static int read_pointer(module_state *state, PyObject *object, tensor_view *view
         return -1;
     view->address = (void *)(intptr_t)address;
     find_framework(state, object, view);
+    PyObject *dtype = PyObject_GetAttr(object, state->names[NAME_DTYPE]);
+    view->type = dtype ? known_dtype(state, dtype) : 0;
+    Py_XDECREF(dtype);
+    PyErr_Clear();
     if ((uint64_t)address >= UNLIKELY_ADDRESSES)
         return 0;
     PyObject *shape = PyObject_GetAttr(object, state->names[NAME_SHAPE]);

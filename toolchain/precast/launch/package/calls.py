@@ -23,7 +23,7 @@ DTYPES = {
     "float8_e5m2fnuz": "fp8e5b16", "float8e4nv": "fp8e4nv", "float8e5": "fp8e5", "float8e4b8": "fp8e4b8",
     "float8e5b16": "fp8e5b16", "float8e4b15": "fp8e4b15",
 }  # fmt: skip
-_LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "i1": "int1", "i8": "int8",
+LONG = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64", "i1": "int1", "i8": "int8",
          "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16", "u32": "uint32",
          "u64": "uint64", "fp8e4nv": "float8e4nv", "fp8e5": "float8e5", "fp8e4b8": "float8e4b8",
          "fp8e5b16": "float8e5b16", "fp8e4b15": "float8e4b15"}  # fmt: skip
@@ -143,7 +143,7 @@ def _spell_item(value: Any) -> Any:
     """An item of a tuple; an element type by Triton's own name, as in a unit's text."""
     word = plain(value)
     if isinstance(word, str) and word.startswith("tl."):
-        return f"tl.{_LONG.get(word[3:], word[3:])}"
+        return f"tl.{LONG.get(word[3:], word[3:])}"
     return word if word is None or isinstance(word, str | int | float | Spelled) else repr(word)
 
 

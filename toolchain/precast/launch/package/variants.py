@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from precast.launch.package.calls import Call, place_of, plain
+from precast.launch.package.calls import LONG, Call, place_of, plain
 from precast.spec.spelling import Spelled, python_value
 
 # Options of Triton that decide nothing on a CPU, whatever their value.
@@ -173,7 +173,9 @@ def _constant_of(described: Any) -> Any:
 
 
 def _axis_value(value: Any) -> Any:
-    """What a launch takes for an axis: of a spelling the number, else its text."""
+    """What a launch takes for an axis: of a spelling the number, else its text; of a data type Triton's own name."""
+    if isinstance(value, str) and value.startswith("tl."):
+        return f"tl.{LONG.get(value[3:], value[3:])}"
     number = python_value(value) if isinstance(value, Spelled) and not value.is_tuple else value
     return number if isinstance(number, int | float) or not isinstance(value, Spelled) else value.text
 
