@@ -110,14 +110,14 @@ def _held(variants: Sequence[Variant], ending: str) -> list[str]:
 
 
 def _hint_sets(variants: Sequence[Variant], aligned: Sequence[str]) -> list[list[str]]:
-    """The sets that were seen, in the order of the arguments, those that say most first."""
+    """The sets in the order in which they were seen, each in the order of the arguments."""
     promised = {f"{name}%{_ALIGNMENT}" for name in aligned}
     order = {name: place for each in variants for place, name in enumerate(each.types)}
-    found = {
-        tuple(sorted(each.hints - promised, key=lambda hint: order[hint.partition("%")[0].partition("==")[0]]))
+    found = [
+        sorted(each.hints - promised, key=lambda hint: order[hint.partition("%")[0].partition("==")[0]])
         for each in variants
-    }
-    return [list(each) for each in sorted(found, key=lambda hints: (-len(hints), hints))]
+    ]
+    return [list(each) for each in dict.fromkeys(map(tuple, found))]
 
 
 def _part(rows: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Table]]:
