@@ -1,4 +1,4 @@
-"""A program of several kernels and two processes is recorded under Triton's JIT, built, and served with equal numbers."""
+"""A program of several kernels and two processes is recorded under Triton's JIT, built, and served as it was."""
 
 from __future__ import annotations
 

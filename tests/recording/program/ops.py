@@ -1,4 +1,4 @@
-"""Kernels of a program as people write them: tuned, with heuristics, absent arguments, tuples, constexprs of all kinds."""
+"""Kernels as people write them: tuned, with heuristics, absent arguments, tuples, constexprs of all kinds."""
 
 import enum
 import os

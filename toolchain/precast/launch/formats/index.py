@@ -63,7 +63,7 @@ from precast.launch.formats.values import (
     SelectionRule,
     word_of,
 )
-from precast.spec.model import Constant, Spelled, Unit, format_constant
+from precast.spec.model import Argument, Constant, Spelled, Unit, format_constant
 from precast.target import Backend, Target
 
 Row = tuple[int | bytes, ...]
@@ -267,11 +267,20 @@ def _description(unit: Unit, facts: Facts) -> str:
         },
         "options": {**dict(facts.options), **dict(unit.options)},
         "axes": {name: word_of(value) if isinstance(value, Spelled) else value for name, value in values},
+        "types": {argument.name: argument.type for argument in run_time_arguments(unit)},
+        "holds": [held for argument in run_time_arguments(unit) for held in _held(argument)],
         "grid": unit.grid,
         "requires": unit.requires,
         "source": facts.source_digest,
     }
     return json.dumps(about, sort_keys=True, separators=(",", ":"))
+
+
+def _held(argument: Argument) -> list[str]:
+    """What the unit takes for granted of an argument, by promise or hint, as a unit's name has hints."""
+    if argument.constant:
+        return [f"{argument.name}==1"] if argument.value == 1 else []
+    return [f"{argument.name}%{argument.divisibility}"] if argument.divisibility > 1 else []
 
 
 def _json_of(value: Constant) -> object:

@@ -55,6 +55,16 @@ class IndexContents:
     units: tuple[tuple[str, str, str, ImagePlace, LaunchFacts], ...]  # text, kernel, backend
 
 
+@dataclass(frozen=True)
+class UnitDescription:
+    """A unit's text, its kernel, that one's source, and what the Python package reads of it (`index._description`)."""
+
+    unit: str
+    kernel: str
+    source: str
+    about: dict[str, Any]
+
+
 def fact_numbers(facts: Facts) -> tuple[int, ...]:
     """The numbers of a unit's record that are its facts' own."""
     return (
@@ -99,6 +109,19 @@ def read_index(data: bytes, name: str) -> IndexContents:
         )
     except (struct.error, IndexError, KeyError, ValueError, RecursionError):
         raise ReleaseError(f"{name} has a record that points outside its table") from None
+
+
+def read_descriptions(data: bytes, name: str) -> tuple[UnitDescription, ...]:
+    """What each unit of an index was made from; `name` stands for the index in errors."""
+    read_index(data, name)
+    tables = _Tables(data)
+    found = []
+    for number in range(tables.span("units")[1]):
+        unit = tables.record("units", number)
+        kernel = tables.record("kernels", unit[2])
+        about = json.loads(tables.text(unit[37]))
+        found.append(UnitDescription(tables.text(unit[0]), tables.text(kernel[0]), tables.text(kernel[1]), about))
+    return tuple(found)
 
 
 def _runs(names: Sequence[str]) -> tuple[str, ...]:
