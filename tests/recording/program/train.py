@@ -78,9 +78,10 @@ if __name__ == "__main__":
         if sys.argv[2:]:
             vectors("i4", (300,))
         else:
-            vectors("f4", (1000, 4096))
-            vectors("f8", (1000,))
+            vectors("f4", (1000, 600))
             rest()
+            if not name:  # which no release has
+                ops.make_kernel()[(1,)](Tensor(array([0.0])), 3)
     print(RESULTS.hexdigest())
     if not sys.argv[2:]:
         sys.stdout.flush()

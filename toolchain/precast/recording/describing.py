@@ -6,6 +6,7 @@ can say it. Runs in the program's own process, whatever Triton of 3.6 to 3.9 tha
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -103,7 +104,9 @@ def describe_function(function: Any) -> Function:
     """Where a function is, by the name that its module has it by."""
     own = function.fn
     is_gluon = bool(function.is_gluon()) if hasattr(function, "is_gluon") else False
-    return Function(own.__module__, own.__code__.co_filename, _name_of(function), own.__qualname__, is_gluon)
+    file = own.__code__.co_filename
+    file = file if file.startswith("<") else os.path.abspath(file)
+    return Function(own.__module__, file, _name_of(function), own.__qualname__, is_gluon)
 
 
 def _name_of(function: Any) -> str:
