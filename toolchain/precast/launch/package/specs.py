@@ -84,8 +84,9 @@ def make_table(source: str, variants: Sequence[Variant]) -> Table:
         table["configs"] = configs
     if hints != [[]]:
         table["hints"] = hints
-    table["args"] = {name: _argument(text, name in aligned, name in ranged) for name, text in types.items()}
-    return {**table, **({"constants": constants} if constants else {}), **({"options": options} if options else {})}
+    arguments = {name: _argument(text, name in aligned, name in ranged) for name, text in types.items()}
+    sections = {"args": arguments, "constants": constants, "options": options}
+    return {**table, **{name: entries for name, entries in sections.items() if entries}}
 
 
 def _names(rows: Iterable[Variant]) -> set[str]:
