@@ -1,7 +1,12 @@
-"""What every tier shares: `--update`, which writes the expected texts of golden and failing tests anew, and PyTorch."""
+"""What every tier shares: `--update`, which writes expected texts anew, PyTorch, and other Tritons."""
 
 import importlib
 import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import hypothesis
@@ -12,6 +17,9 @@ hypothesis.settings.register_profile(
     "suite", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("suite")
+
+OTHER_TRITONS = ("3.6.0", "3.7.0", "3.8.0")
+UNREACHABLE = ("connection", "name resolution", "timed out", "proxyerror", "network is unreachable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,3 +40,17 @@ def torch() -> ModuleType:
     except ImportError as error:
         absent = pytest.fail if os.environ.get("PRECAST_INTEROP") else pytest.skip
         absent(f"it takes PyTorch: pip install 'precast[interop]' ({error})")
+
+
+@pytest.fixture(params=OTHER_TRITONS)
+def other_triton(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """Another Triton in a folder of its own, which is removed again: it is large."""
+    folder = tmp_path / "triton"
+    words = ["pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target", folder]
+    command = [sys.executable, "-m", *map(str, words), f"triton=={request.param}"]
+    done = subprocess.run(command, text=True, capture_output=True, check=False)
+    if done.returncode and any(word in done.stderr.lower() for word in UNREACHABLE):
+        pytest.skip("the package index cannot be reached, so there is no other Triton to run under")
+    assert done.returncode == 0, done.stderr
+    yield request.param, folder
+    shutil.rmtree(folder)

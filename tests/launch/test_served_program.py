@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,8 +16,6 @@ from precast.engines.source_digest import digest_source
 
 HERE = Path(__file__).parent
 SETTINGS = '[project]\nname = "demo"\nversion = "1.0"\n\n[tool.precast]\ntargets = ["cpu:native"]\n'
-OTHERS = ("3.6.0", "3.7.0", "3.8.0")
-UNREACHABLE = ("connection", "name resolution", "timed out", "proxyerror", "network is unreachable")
 
 
 def run(*words: object, **environment: str) -> str:
@@ -68,20 +65,6 @@ def test_program_is_served_and_a_refused_call_says_how_to_be(project, tmp_path):
     assert 'no variant has BLOCK=64, MODE="halved"; this would make it:\n[kernel.plain_2]\n' in said
     (folder / "kernels" / "missing.toml").write_text(said.partition("make it:\n")[2])
     assert check_program(folder, build(folder), triton.__version__) == "halved True"
-
-
-@pytest.fixture(params=OTHERS)
-def other_triton(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """Another Triton in a folder of its own, which is removed again: it is large."""
-    folder = tmp_path / "triton"
-    words = ["pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target", folder]
-    command = [sys.executable, "-m", *map(str, words), f"triton=={request.param}"]
-    done = subprocess.run(command, text=True, capture_output=True, check=False)
-    if done.returncode and any(word in done.stderr.lower() for word in UNREACHABLE):
-        pytest.skip("the package index cannot be reached, so there is no other Triton to run under")
-    assert done.returncode == 0, done.stderr
-    yield request.param, folder
-    shutil.rmtree(folder)
 
 
 @pytest.mark.all

@@ -50,6 +50,12 @@ def describe_launch(kernel: Any, function: Any, named: Mapping[str, Any]) -> Lau
     )
 
 
+def find_lost_hints(kernel: Any) -> list[str]:
+    """The arguments whose parts the JIT specialised: a spec has no hints within tuples."""
+    names = list(kernel.src.signature)
+    return list(dict.fromkeys(names[path[0]] for path, found in kernel.src.attrs.items() if len(path) > 1 and found))
+
+
 def _attributes(source: Any, path: tuple[int, ...]) -> list[list[Any]]:
     return [list(each) for each in source.attrs.get(path, ())]
 

@@ -31,22 +31,30 @@ class Ran:
     merged: Merged
 
 
+@dataclass
+class Recording:
+    """What a recorded block launched: known when it has ended."""
+
+    merged: Merged | None = None
+
+
 @contextlib.contextmanager
-def record(path: str | os.PathLike[str]) -> Iterator[None]:
+def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
     """Records every kernel that Triton launches within the block, in processes started there too, in the spec file.
 
     `SpecError` before anything runs where the file is there and is no spec file.
     """
+    recording = Recording()
     file = Path(path)
     merge_notes(_read(file), file, ())
     with _notes_folder() as folder, _environment(recording_environment(folder)):
         watch = Watch(folder)
         watch.start()
         try:
-            yield
+            yield recording
         finally:
             watch.stop()
-            merge_into(file, folder)
+            recording.merged = merge_into(file, folder)
 
 
 def record_command(file: Path, command: Sequence[str]) -> Ran:

@@ -16,7 +16,7 @@ from typing import Any
 
 from precast.launch.package.calls import bind
 from precast.launch.package.specs import Unstated
-from precast.recording.describing import describe_function, describe_launch, find_integers
+from precast.recording.describing import describe_function, describe_launch, find_integers, find_lost_hints
 from precast.recording.notes import Launch, Notebook, Sample, Tuned, Unsaid
 
 _FIRST_SAMPLES = 64  # launches of a function whose grids are noted; later ones ever more seldom
@@ -180,6 +180,9 @@ class Watch:
         with self._telling(function):
             named = {name: value for name, value in keywords.items() if name not in _NO_OPTIONS and value is not None}
             launch = describe_launch(kernel, function, named)
+            for name in find_lost_hints(kernel):
+                reason = f"that parts of the tuple `{name}` are multiples of 16: a spec has no hints within tuples"
+                self._notes.write(Unsaid(launch.function.shown, reason))
         met = self._kernels[id(kernel)] = _Kernel(kernel, function, launch)
         self._counts.clear()
         return met
