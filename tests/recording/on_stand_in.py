@@ -7,12 +7,13 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
-import precast
 import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
+
+import precast
 
 
 class Driver:

@@ -1,4 +1,4 @@
-"""What is recorded for a GPU, under this Triton and, in the second tier, under each other: a driver launches nothing."""
+"""What is recorded for a GPU, under this Triton and, in the second tier, under others: a driver launches nothing."""
 
 from __future__ import annotations
 
