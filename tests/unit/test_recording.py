@@ -37,8 +37,8 @@ def kernel(text: str, name="add") -> dict:
 
 def test_one_variant_has_no_configs():
     assert merge(launch(hints=["x%16", "n==1"])).partition("\n\n")[2] == (
-        f'[kernel.add]\nsource = "{SOURCE}:add"\nhints = [["n==1"]]\n\n[kernel.add.args]\n'
-        'x = { type = "*fp32", align = 16 }\nn = "i32"\n\n[kernel.add.constants]\nBLOCK = 64\n'
+        f'[kernel.add]\nsource = "{SOURCE}:add"\n\n[kernel.add.args]\n'
+        'x = { type = "*fp32", align = 16 }\nn = { type = "i32", equal = 1 }\n\n[kernel.add.constants]\nBLOCK = 64\n'
     )
 
 

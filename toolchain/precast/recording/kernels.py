@@ -18,7 +18,7 @@ from precast.spec.matrix import AXIS_PLACE
 
 # What `read_variants` understands. A kernel that says more is its author's, and nothing is put into it.
 _KEYS = frozenset({"source", "grid", "only", "configs", "hints", "matrix", *SECTIONS})
-_ARGUMENT_KEYS = frozenset({"type", "align", "range32"})
+_ARGUMENT_KEYS = frozenset({"type", "align", "equal", "range32"})
 
 
 def read_variants(kernel: Table, constexprs: Collection[str]) -> list[Variant] | None:
@@ -29,7 +29,9 @@ def read_variants(kernel: Table, constexprs: Collection[str]) -> list[Variant] |
     arguments = {name: each if isinstance(each, dict) else {"type": each} for name, each in _table(kernel, "args")}
     matrix = dict(_table(kernel, "matrix"))
     configs, hints = kernel.get("configs", [{}]), kernel.get("hints", [[]])
-    known = kernel.keys() <= _KEYS and all(each.keys() <= _ARGUMENT_KEYS for each in arguments.values())
+    known = kernel.keys() <= _KEYS and all(
+        each.keys() <= _ARGUMENT_KEYS and each.get("equal", 1) == 1 for each in arguments.values()
+    )
     arrays = [configs, hints, *matrix.values()]
     if not known or "exclude" in matrix or not all(isinstance(each, list) for each in arrays):
         return None
@@ -56,12 +58,13 @@ def _make_variant(
     present = {name: arguments[name] for name, kind in types.items() if kind != "none"}
     hints = {hint for hint in held if hint.partition("%")[0].partition("==")[0] in present}
     aligned = {f"{name}%16" for name, each in present.items() if each.get("align", 1) % 16 == 0}
+    equal = {f"{name}==1" for name, each in present.items() if each.get("equal") == 1}
     values = {**dict(_table(kernel, "constants")), **{name: row[name] for name in row if name not in places}}
     return Variant(
         types,
         {name: values[name] for name in values if name in constexprs},
         {**dict(_table(kernel, "options")), **{name: values[name] for name in values if name not in constexprs}},
-        frozenset(hints | aligned),
+        frozenset(hints | aligned | equal),
         frozenset(name for name, each in present.items() if each.get("range32")),
     )
 

@@ -278,8 +278,8 @@ def _description(unit: Unit, facts: Facts) -> str:
 
 def _held(argument: Argument) -> list[str]:
     """What the unit takes for granted of an argument, by promise or hint, as a unit's name has hints."""
-    if argument.constant:
-        return [f"{argument.name}==1"] if argument.value == 1 else []
+    if argument.equal is not None or (argument.constant and argument.value == 1):
+        return [f"{argument.name}=={1 if argument.equal is None else argument.equal}"]
     return [f"{argument.name}%{argument.divisibility}"] if argument.divisibility > 1 else []
 
 

@@ -68,23 +68,24 @@ def state_value(what: str, value: Any) -> Any:
 def make_table(source: str, variants: Sequence[Variant]) -> Table:
     """A kernel's table, without its grid: a unit of each variant.
 
-    What all variants share is said once; what differs is joint, in `configs`. An alignment that all of them hold is a
-    promise, every other hint is one of a set.
+    What all variants share is said once; what differs is joint, in `configs`. A hint that all of them hold is a
+    promise, every other is one of a set.
     """
     rows = list({each.row: each for each in variants}.values())
     types, axes = _place_types([each.types for each in rows], _names(rows))
     constants, constant_columns = _part([each.constants for each in rows])
     options, option_columns = _part([each.options for each in rows])
     configs = _join(axes, constant_columns, option_columns)
-    aligned = _held(variants, f"%{_ALIGNMENT}")
+    aligned, equal = _held(variants, f"%{_ALIGNMENT}"), _held(variants, "==1")
     ranged = [name for name in types if _in_all(variants, name, lambda each: each.range32, name)]
-    hints = _hint_sets(variants, aligned)
+    promised = {*(f"{name}%{_ALIGNMENT}" for name in aligned), *(f"{name}==1" for name in equal)}
+    hints = _hint_sets(variants, promised)
     table: Table = {"source": source}
     if configs:
         table["configs"] = configs
     if hints != [[]]:
         table["hints"] = hints
-    arguments = {name: _argument(text, name in aligned, name in ranged) for name, text in types.items()}
+    arguments = {name: _argument(text, name in aligned, name in equal, name in ranged) for name, text in types.items()}
     sections = {"args": arguments, "constants": constants, "options": options}
     return {**table, **{name: entries for name, entries in sections.items() if entries}}
 
@@ -93,9 +94,10 @@ def _names(rows: Iterable[Variant]) -> set[str]:
     return {name for row in rows for name in (*row.types, *row.constants, *row.options)}
 
 
-def _argument(text: str, aligned: bool, ranged: bool) -> Any:
-    promises = {**({"align": _ALIGNMENT} if aligned else {}), **({"range32": True} if ranged else {})}
-    return {"type": text, **promises} if promises else text
+def _argument(text: str, aligned: bool, equal: bool, ranged: bool) -> Any:
+    promises = (("align", _ALIGNMENT, aligned), ("equal", 1, equal), ("range32", True, ranged))
+    held = {name: value for name, value, holds in promises if holds}
+    return {"type": text, **held} if held else text
 
 
 def _in_all(variants: Iterable[Variant], name: str, of: Any, word: str) -> bool:
@@ -110,9 +112,8 @@ def _held(variants: Sequence[Variant], ending: str) -> list[str]:
     return [name for name in names if _in_all(variants, name, lambda each: each.hints, f"{name}{ending}")]
 
 
-def _hint_sets(variants: Sequence[Variant], aligned: Sequence[str]) -> list[list[str]]:
+def _hint_sets(variants: Sequence[Variant], promised: set[str]) -> list[list[str]]:
     """The sets in the order in which they were seen, each in the order of the arguments."""
-    promised = {f"{name}%{_ALIGNMENT}" for name in aligned}
     order = {name: place for each in variants for place, name in enumerate(each.types)}
     found = [
         sorted(each.hints - promised, key=lambda hint: order[hint.partition("%")[0].partition("==")[0]])
