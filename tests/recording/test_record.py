@@ -45,7 +45,6 @@ BLOCK = 256
 
 [kernel.scale]
 source = "../program/ops.py:scale"
-grid = ["cdiv(n, BLOCK)"]
 configs = [
     { bias_type = "none", EVEN = true },
     { bias_type = "*fp32", EVEN = false },
