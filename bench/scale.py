@@ -108,10 +108,10 @@ class InThisProcess:
 
 def make_units(folder: Path) -> None:
     """Every unit of a project, by the stand-in engine and without the graph."""
-    from precast.graph.reporting import SilentReporter
     from precast.graph.request import Request
     from precast.graph.running import run_step
     from precast.graph.session import Session
+    from precast.progress.events import SilentReporter
     from precast.project import read_project
 
     session = Session(read_project(folder), Request(), SilentReporter(), lambda *_: InThisProcess())

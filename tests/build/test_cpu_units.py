@@ -2,10 +2,13 @@
 
 import dataclasses
 import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from compiling import LOADING, plan_jobs
 from test_triton_engine import build, make_project, refuse
+from tree import Tree
 
 from precast.artifact import Parameter
 from precast.errors import Place
@@ -89,3 +92,47 @@ def test_a_float_that_gpus_convert_in_assembly_is_converted(tmp_path):
     [job] = make_project(tmp_path, ROUNDED)
     job = dataclasses.replace(job, unit=dataclasses.replace(job.unit, target=Target.parse(LEVEL)))
     assert build([job])[str(job.unit)].facts.code_bytes > 0
+
+
+CHECKED = """
+@triton.jit
+def checked_kernel(x, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.device_assert(tl.load(x + i) < n, "100% too big")
+"""
+CHECKED_SPEC = """
+[kernel.checked]
+source = "checked.py:checked_kernel"
+grid = ["1"]
+args = { x = "*i32", n = "i32" }
+matrix = { BLOCK = [8] }
+options = { debug = true }
+"""
+CALL = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import demo, numpy
+x = numpy.arange(8, dtype=numpy.int32)
+demo.checked(x, 8)
+try:
+    demo.checked(x, 5)
+except demo.LaunchError as error:
+    print(error.status, error)
+"""
+
+
+@pytest.mark.all
+def test_a_failed_assert_reaches_the_caller_with_its_line(tmp_path):
+    tree = Tree(tmp_path, targets=(LEVEL,))
+    tree.write("kernels/checked.py", f"import triton\nimport triton.language as tl\n{CHECKED}")
+    tree.write("kernels/checked.toml", CHECKED_SPEC)
+    package = str(tree.build().release / "python")
+    said = subprocess.run([sys.executable, "-c", CALL, package], capture_output=True, text=True, check=True)
+    assert said.stdout == (
+        f"11 a device assertion failed in checked:BLOCK=8@{LEVEL}: kernels/checked.py:7: 100% too big, "
+        "in program (0, 0, 0)\n"
+    )
+    tree.write("kernels/checked.py", f"# moved\n\nimport triton\nimport triton.language as tl\n{CHECKED}")
+    package = str(tree.build().release / "python")
+    said = subprocess.run([sys.executable, "-c", CALL, package], capture_output=True, text=True, check=True)
+    assert ": kernels/checked.py:9: " in said.stdout

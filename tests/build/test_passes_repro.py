@@ -49,6 +49,31 @@ def repeat(tree, error, *words):
     return done.stderr
 
 
+@pytest.mark.all
+def test_elsewhere_passes_run_as_they_were_or_as_a_checkout_has_them(tree, tmp_path_factory):
+    """The folder that a machine of CI left, on a desk: with its own copy of the plugin, and with a mended one."""
+    tree.write("plugins/words.py", "WORDS = 'no halves'\n")
+    body = "import words; raise PassError(words.WORDS)"
+    tree.plugin("import words\nfrom precast.errors import PassError\n" + PASS.format(stage="ttir", body=body))
+    tree.select('use = "bad"\nkernels = "scale"')
+    error = fail(tree)
+    desk = tmp_path_factory.mktemp("desk")
+    shutil.copytree(tree.folder, desk / "checkout", ignore=shutil.ignore_patterns("build"))
+    (tree.folder / error.reproducer).rename(desk / "artifact")
+    shutil.rmtree(tree.folder)
+
+    def run(*words):
+        command = [sys.executable, "-m", "precast", "repro", "artifact", *words]
+        return subprocess.run(command, cwd=desk, capture_output=True, text=True)
+
+    first = run()
+    assert (first.returncode, first.stdout) == (1, "") and "no halves" in first.stderr
+    (desk / "checkout/plugins/words.py").write_text("WORDS = 'not one half'\n")
+    second = run("--project", "checkout")
+    assert "pass bad: its files have changed since the failure" in second.stdout
+    assert second.returncode == 1 and "not one half" in second.stderr
+
+
 CRASH = SOURCE.replace("(void)manager; (void)arguments;", "__builtin_trap();")
 
 

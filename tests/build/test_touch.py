@@ -47,6 +47,8 @@ def test_first_build_makes_everything_and_the_second_nothing(tree):
         "failed": 0,
         "units": 6,
         "release": build.summary["release"],
+        "reason": "complete",
+        "message": "",
     }
     assert build.steps == []
     assert find_faults(build.release) == []

@@ -70,7 +70,8 @@ def test_failed_unit_leaves_nothing_and_hides_no_other(make):
     tree = make(orders={1: "fail ttgir"})
     build = tree.build("-k", "-j2")
     assert build.code == 1
-    assert build.summary == {"event": "summary", "built": 2, "reused": 0, "failed": 1, "units": 3, "release": ""}
+    assert build.summary == {"event": "summary", "built": 2, "reused": 0, "failed": 1, "units": 3, "release": "",
+                             "reason": "failed", "message": "1 failed"}  # fmt: skip
     assert "the stand-in refuses ttgir" in build.err and "k1:dtype=fp32,BLOCK=128@cuda:90" in build.err
     assert "stage: ttgir" in build.err and "Traceback" not in build.err and "scons" not in build.err
     assert not list(tree.folder.glob("build/units/*/k1-*")) and not (tree.folder / "generated").exists()
@@ -146,7 +147,8 @@ def test_kernel_that_cannot_be_planned_fails_alone(make, file, old, new, step, t
     tree.edit(file, old, new)
     build = tree.build("-k", "-j1")
     assert build.code == 1 and told in build.err and "Traceback" not in build.err
-    assert build.summary == {"event": "summary", "built": 1, "reused": 1, "failed": 1, "units": 3, "release": ""}
+    assert build.summary == {"event": "summary", "built": 1, "reused": 1, "failed": 1, "units": 3, "release": "",
+                             "reason": "failed", "message": "1 failed"}  # fmt: skip
     assert [event["step"] for event in build.events if event["event"] == "failed"] == [step]
     assert build.compiled == ["k2:dtype=fp32,BLOCK=256@cuda:90"]
     assert find_faults(before.release) == []

@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -103,7 +104,7 @@ def test_a_crash_fails_its_unit_alone_and_leaves_a_reproducer(standin, capsys):
     assert (error.unit, error.stage) == ("one@cuda:80", "llir")
     assert not Path(crashing.output).exists()
     folder = Path(crashing.project, error.reproducer)
-    assert sorted(path.name for path in folder.iterdir()) == ["README", "input.ttgir", "job.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["README", "files", "input.ttgir", "job.json"]
     assert main(["repro", str(folder)]) == 1
     printed = capsys.readouterr()
     assert printed.out == "LLVM ERROR: the stand-in was told to crash\n"
@@ -118,6 +119,33 @@ def test_a_reproducer_of_what_is_mended_says_so(standin, capsys):
     source.write_text(source.read_text().replace("crash", "sleep").replace("llir", "0.01"))
     assert main(["repro", str(source.parent)]) == 0
     assert capsys.readouterr().out == "one@cuda:80: stage llir runs without failure\n"
+
+
+def carry_off(job, error, place):
+    """The reproducer's folder moved elsewhere, and nothing left of where it was."""
+    moved = place / "artifact"
+    Path(job.project, error.reproducer).rename(moved)
+    shutil.rmtree(job.project)
+    texts = [path.read_text() for path in moved.rglob("*") if path.is_file()]
+    assert not any(job.project in text for text in texts)
+    return moved
+
+
+def test_a_reproducer_runs_anywhere(standin, tmp_path, capsys):
+    job = standin("crash llir")
+    with WorkerPool(1) as pool:
+        error = failure(pool, job)
+    moved = carry_off(job, error, tmp_path)
+    assert main(["repro", str(moved)]) == 1
+    assert "stage: llir" in capsys.readouterr().err
+
+
+def test_a_reproducer_of_the_front_end_has_the_kernel_s_sources(tmp_path, capsys):
+    [job] = make_project(tmp_path / "p", "import os\nos.abort()\n" + KERNEL.format(value=1))
+    with WorkerPool(1) as pool:
+        error = failure(pool, job)
+    assert main(["repro", str(carry_off(job, error, tmp_path))]) == 1
+    assert "the compiler crashed (SIGABRT)" in capsys.readouterr().err
 
 
 def test_a_real_compiler_abort_is_told_with_its_last_words(tmp_path):

@@ -44,6 +44,69 @@ def test_cmake_project_finds_the_release(release: Path, tmp_path: Path):
     assert run([str(tmp_path / "example_cxx")]) == "252\n"
 
 
+FINDING = """
+cmake_minimum_required(VERSION 3.19)
+project(finding LANGUAGES NONE)
+get_cmake_property(before VARIABLES)
+find_package(small REQUIRED)
+get_cmake_property(after VARIABLES)
+list(REMOVE_ITEM after ${before} before)
+message("VARIABLES ${after}")
+foreach(asked 1 1.0 1.2 1.2.3 1.2.4 1.3 2 0.9 "1.0...2" "1.0...<1.2.3" "2...3" "1.2.3;EXACT" "1.2;EXACT")
+  unset(small_DIR CACHE)
+  find_package(small ${asked} QUIET)
+  message("ASKED ${asked}: ${small_FOUND}")
+endforeach()
+"""
+
+
+def test_cmake_serves_a_release_s_own_major_version_and_leaves_no_variables(release: Path, tmp_path: Path):
+    (tmp_path / "CMakeLists.txt").write_text(FINDING)
+    words = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), f"-DCMAKE_PREFIX_PATH={release}"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+    found = dict(re.findall(r"^ASKED (.*): (\d)$", said, re.M))
+    assert [asked for asked in found if found[asked] == "1"] == ["1", "1.0", "1.2", "1.2.3", "1.0...2", "1.2.3;EXACT"]
+    assert len(found) == 13
+    [left] = re.findall(r"^VARIABLES (.*)$", said, re.M)
+    own = {"small_CONFIG", "small_CONSIDERED_CONFIGS", "small_CONSIDERED_VERSIONS", "small_DIR", "small_FOUND",
+           "small_VERSION", "small_VERSION_COUNT", "small_VERSION_MAJOR", "small_VERSION_MINOR", "small_VERSION_PATCH",
+           "small_VERSION_TWEAK"}  # fmt: skip
+    assert set(left.split(";")) - own == set()
+
+
+VERSIONS = """
+#include <stdio.h>
+#include "small.h"
+
+int main(void) {
+    small *k;
+    precast_status s = small_open("/nowhere", &k);
+    printf("%s %s %s ", SMALL_VERSION, small_version(), precast_status_name(s));
+    puts(precast_status_name((precast_status)99));
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("language", [["-x", "c", "-std=c99"], ["-x", "c++", "-std=c++17"]], ids=["C", "C++"])
+def test_versions_and_statuses_have_names(release: Path, tmp_path: Path, language: list[str]):
+    (tmp_path / "use.c").write_text(VERSIONS)
+    library = [f"-L{release}/lib", "-lsmall", f"-Wl,-rpath,{release}/lib"]
+    run(
+        ["cc", *language, "-Wall", "-Wextra", "-Werror", f"-I{release}/include", "use.c", "-o", "use", *library],
+        tmp_path,
+    )
+    assert run([str(tmp_path / "use")]) == "1.2.3 1.2.3 PRECAST_NO_RELEASE no status of precast.h\n"
+
+
+def test_every_status_has_its_name(release: Path):
+    header = (release / "include/precast.h").read_text()
+    statuses = re.findall(r"^    (PRECAST_[A-Z_]+) = \d+", header, re.M)
+    assert len(statuses) > 12 and re.findall(r'case (\w+): return "(\w+)";', header) == [
+        (each, each) for each in statuses
+    ]
+
+
 def needed_by(program: Path) -> list[str]:
     listing = run(["readelf", "-d", str(program)])
     return re.findall(r"\(NEEDED\) .*\[(.*)\]", listing)

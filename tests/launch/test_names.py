@@ -55,7 +55,7 @@ def test_the_package_defines_what_the_list_says():
     assert [name for name in public | used if not kernel_fault(name)] == []
     assert {name for name in {*LIBRARY_FUNCTIONS, *PACKAGE_NAMES} & public} == {
         "check_signature", "preload", "query", "release", "selfcheck", "serve", "set_allocator", "set_buffer_reader",
-        "set_threads", "unload", "LaunchError",
+        "set_threads", "unload", "LaunchError", "MissingVariant",
     }  # fmt: skip
     assert public | used >= STUB_NAMES | PACKAGE_NAMES
 
@@ -73,10 +73,11 @@ def test_what_the_header_brings_is_no_symbol_of_ours(tmp_path: Path, standard: s
     macros = re.findall(r"^#define (\w+)(?:\s|$)", run([*command, "-dM"]), re.M)
     types = re.findall(r"\b(\w+_t)\b", run([*command, "-P"]))
     own = [name for name in macros if name.startswith("PRECAST_")]
-    others = {*macros, *types} - {*own, "LIB_LAUNCHERS_H"}
+    header_s = {"LIB_LAUNCHERS_H", "LIB_VERSION"}
+    others = {*macros, *types} - {*own, *header_s}
     assert own and {"NULL", "INT64_MIN", "int64_t", "size_t"} <= others
     assert [name for name in others if not is_symbol_taken(name)] == []
-    assert [name for name in {*macros, *types} if name != "LIB_LAUNCHERS_H" and c_name(name) == name] == []
+    assert [name for name in {*macros, *types} if name not in header_s and c_name(name) == name] == []
     declared = re.findall(r"\b(precast_\w+)\b", run([*command, "-P"]))
     assert [name for name in declared if c_name(name) == name] == []
 
@@ -163,3 +164,10 @@ def test_projects_that_can(tmp_path: Path, name: str):
 
 def test_arguments_of_a_call():
     assert argument_fault("self") and argument_fault("stream") and argument_fault("None") and not argument_fault("int")
+
+
+@pytest.mark.parametrize("name", ["LIB_VERSION", "LIB_LAUNCHERS_H"])
+def test_an_argument_cannot_be_called_as_a_macro_of_the_header(name: str):
+    [fault] = find_name_faults(describe_interface("lib", [unit_of("k", [], [Argument(name, "i32")])]))
+    assert fault.message == f"`{name}` of `k` cannot be an argument's name"
+    assert fault.hint == f"the release's header has a macro `{name}`"

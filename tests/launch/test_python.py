@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import importlib
+import pickle
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -167,10 +171,14 @@ def test_messages(small, x):
         (launch_error, lambda: scale[-1](out, x, 2, 1000, BLOCK=64),
          "the grid of scale:dtype=fp32,BLOCK=64@cpu:x86-64-v3 is negative along x: -1"),
         (launch_error, lambda: small.fail(3, 10), "a device assertion failed in fail@cpu:x86-64-v2"),
-        (TypeError, lambda: scale(out, x, 2, 1000, BLOCK=64, stream="s"),
+        (TypeError, lambda: scale(out.ctypes.data, x.ctypes.data, 2, 1000, BLOCK=64, dtype="fp32", stream="s"),
          "stream is an address or a stream of torch or CuPy, not 's'"),
-        (TypeError, lambda: scale(out, x, 2, 1000, BLOCK=64, stream=-1),
+        (TypeError, lambda: scale(out.ctypes.data, x.ctypes.data, 2, 1000, BLOCK=64, dtype="fp32", stream=-1),
          "stream is an address or a stream of torch or CuPy, not -1"),
+        (TypeError, lambda: scale(out, x, 2, 1000, BLOCK=64, stream=0),
+         "stream is a GPU's, and argument `out` is in the host's memory"),
+        (TypeError, lambda: scale(out, x, 2, 1000, BLOCK=64, stream=1 << 40),
+         "stream is a GPU's, and argument `out` is in the host's memory"),
     ]  # fmt: skip
     for error, call, expected in cases:
         assert message(error, call) == expected
@@ -255,3 +263,37 @@ def test_stubs_agree_with_the_package(release: Path, tmp_path: Path):
                             env={"MYPYPATH": str(release / "python"), "PATH": "/usr/bin"})  # fmt: skip
     places = [line.split(": ")[0] for line in result.stdout.splitlines() if "error" in line]
     assert places == ["misuse.py:2", "misuse.py:3", "misuse.py:4"], result.stdout
+
+
+def test_a_kernel_is_found_again_by_its_name(small):
+    kernel = small.scale
+    assert (kernel.__module__, kernel.__qualname__) == ("small", "scale")
+    assert pickle.loads(pickle.dumps(kernel)) is copy.copy(kernel) is copy.deepcopy([kernel])[0] is kernel
+    assert small.release.scale is kernel
+    with pytest.raises(AttributeError):
+        _ = small.release.scaly
+
+
+def test_a_kernel_of_no_package_is_copied_and_not_pickled(small):
+    kernel = small.release.kernel("scale")
+    assert copy.copy(kernel) is kernel
+    with pytest.raises(TypeError, match="is of no package, by which another process could find it"):
+        pickle.dumps(kernel)
+
+
+def test_help_says_what_a_call_takes(small):
+    text = pydoc.render_doc(small.scale, renderer=pydoc.plaintext)
+    lines = [line.strip() for line in text.splitlines()]
+    assert "scale(out, x, alpha, n, dtype=…, BLOCK=…, stream=None)" in lines
+    assert "out    tensor, address or None, of `dtype`" in lines and "n      i32" in lines
+    assert "BLOCK  64, 256" in lines
+    assert any(line.startswith("Variants (") for line in lines)
+    assert "scale:dtype=fp32,BLOCK=64,n%16@cpu:x86-64-v3" in lines
+
+
+def test_a_release_says_what_it_is(small):
+    folder, targets = small.release.folder, ", ".join(small.release.targets)
+    assert repr(small.release) == f"<release small 1.2.3 for {targets} in {folder}>"
+    assert (small.__version__, small.release.version, small.release.name) == ("1.2.3", "1.2.3", "small")
+    served = importlib.import_module("small._serve")
+    assert issubclass(small.MissingVariant, RuntimeError) and served.MissingVariant is small.MissingVariant

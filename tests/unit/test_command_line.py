@@ -1,12 +1,15 @@
 """What commands say of a wrong word or a file that the machine does not hand over: one sentence, never a traceback."""
 
+import json
 import os
 import shutil
+import subprocess
 
 import pytest
 from small_projects import KERNEL, SPEC, make_project
 
-from precast.cli import main
+import precast
+from precast.cli import COMMANDS, main
 
 LONG = "x" * 300
 NO_PLUGINS = "no plugins: there are none in plugins/ and in installed packages\n"
@@ -32,6 +35,22 @@ SAID = {
     "build -j 0": "error: 0 units at once build nothing\nhint: `-j` takes 1 or more\n",
     "build -j x": "error: argument -j/--jobs: invalid int value: 'x'\nhint: see `precast build --help`\n",
     "bild": "error: unknown command `bild`\nhint: did you mean `build`?\n",
+    "-C": "error: argument -C: expected one argument\nhint: see `precast --help`\n",
+    "-C nowhere plan": "error: there is no folder `nowhere`\nhint: `-C` takes the folder to run in\n",
+    "-Ckernels -C.. bild": "error: unknown command `bild`\nhint: did you mean `build`?\n",
+    "plan -C kernels -C nowhere": "error: there is no folder `nowhere`\nhint: `-C` takes the folder to run in\n",
+    "build -q -v": (
+        "error: argument -v/--verbose: not allowed with argument -q/--quiet\nhint: see `precast build --help`\n"
+    ),
+    "build scal": "error: no kernel matches `scal`\nhint: did you mean `scale`?\n",
+    "build --report junit": (
+        "error: `--report junit` names no file\nhint: write `--report junit=PATH` or `--report sarif=PATH`\n"
+    ),
+    "plan --sort size": "error: there is no column `size`\nhint: known columns: `BLOCK`, `dtype`, `target`, `unit`\n",
+    "why scal*@cuda:90 scale:dtyp=fp16*@cuda:90": (
+        "error: no unit matches `scale:dtyp=fp16*@cuda:90`\nhint: did you mean `scale:dtype=fp16,BLOCK=128@cuda:90`?\n"
+    ),
+    "repro . --project nowhere": "error: there is no folder `nowhere`\n",
     "plan --target cdua:*": "error: no target matches `cdua:*`\nhint: did you mean `cuda:90`?\n",
     "plan --project kernels": (
         "error: there is no `kernels/pyproject.toml`\n"
@@ -139,3 +158,128 @@ def test_a_folder_that_may_not_be_written_is_told(say, tmp_path):
         pytest.skip("this user may write everywhere")
     told = "error: cannot write shop/build/plugins: permission denied\nhint: build in a copy that is writable\n"
     assert say("plan", "--project", "shop") == (1, told)
+
+
+def read_events(capsys):
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "message"),
+    [
+        ("build --json -j x", "error", "argument -j/--jobs: invalid int value: 'x'"),
+        ("build --json -j 0", "error", "0 units at once build nothing"),
+        ("build --json --kernel scal", "error", "no kernel matches `scal`"),
+        ("build --json --project nowhere", "error", "there is no `nowhere/pyproject.toml`"),
+        ("-C kernels build --json --report x", "error", "`--report x` names no file"),
+    ],
+)
+def test_every_end_of_a_build_has_a_summary_for_programs(say, capsys, words, reason, message):
+    assert main(words.split()) == 1
+    failed, summary = read_events(capsys)
+    assert (failed["event"], failed["message"]) == ("failed", message)
+    assert (summary["event"], summary["reason"], summary["message"]) == ("summary", reason, message)
+
+
+def test_a_fault_of_ours_has_a_summary_and_a_traceback(say, capsys, monkeypatch):
+    monkeypatch.setattr("precast.graph.session.plan_project", lambda *given, **more: 1 // 0)
+    assert main(["build", "--json"]) == 2
+    captured = capsys.readouterr()
+    [summary] = map(json.loads, captured.out.splitlines())
+    assert (summary["reason"], summary["message"]) == ("fault", "ZeroDivisionError: integer division or modulo by zero")
+    assert "Traceback" in captured.err
+
+
+def test_a_project_is_found_from_below_it(say, capsys):
+    os.makedirs("kernels/deep/er")
+    os.chdir("kernels/deep/er")
+    assert say("plan")[0] == 0
+    with open("../../scale.toml", "a") as file:
+        file.write("oops\n")
+    code, told = say("plan")
+    assert code == 1 and told.startswith("../../../kernels/scale.toml:14:5: error: ")
+
+
+def test_a_folder_s_settings_count_where_they_are_precast_s(say, capsys):
+    os.makedirs("package/src")
+    with open("package/pyproject.toml", "w") as file:
+        file.write('[project]\nname = "other"\ndependencies = ["precast"]\n')
+    os.chdir("package/src")
+    assert say("plan") == (0, "")
+    with open("../pyproject.toml", "a") as file:
+        file.write("[tool.precast]\n")
+    code, told = say("plan")
+    assert code == 1 and told.startswith("../pyproject.toml:4:")
+
+
+def test_a_folder_can_be_named_before_and_after_the_command(say, capsys):
+    here = os.getcwd()
+    os.mkdir("elsewhere")
+    os.chdir("elsewhere")
+    for words in (["-C", "..", "plan"], ["-C..", "plan", "-C", "kernels"], ["plan", "-C", ".."]):
+        assert say(*words) == (0, "")
+    assert os.getcwd() == f"{here}/elsewhere"
+
+
+def test_the_project_that_is_named_is_meant(say):
+    os.chdir("kernels")
+    told = "error: there is no `pyproject.toml`\n"
+    assert say("plan", "--project", ".")[1].startswith(told)
+
+
+@pytest.mark.parametrize("flag", ["-V", "--version"])
+def test_the_version(say, capsys, flag):
+    assert main([flag]) == 0
+    assert capsys.readouterr().out == f"precast {precast.__version__}\n"
+
+
+def test_a_plan_is_a_table_for_each_kernel(say, capsys):
+    assert main(["plan", "scale", "--target", "cuda:*", "--sort=-dtype"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "scale  kernels/scale.py:scale_kernel  4 units",
+        "  target   dtype  BLOCK  unit",
+        "  cuda:80  fp32     128  scale:dtype=fp32,BLOCK=128@cuda:80",
+        "  cuda:90  fp32     128  scale:dtype=fp32,BLOCK=128@cuda:90",
+        "  cuda:80  fp16     128  scale:dtype=fp16,BLOCK=128@cuda:80",
+        "  cuda:90  fp16     128  scale:dtype=fp16,BLOCK=128@cuda:90",
+        "4 units of 1 kernel for 2 targets",
+    ]
+
+
+def test_why_takes_globs_and_answers_programs(say, capsys):
+    assert main(["why", "scale:dtype=fp16*", "scale:dtype=fp32,BLOCK=128@cuda:90", "--json"]) == 0
+    answers = read_events(capsys)
+    assert [answer["unit"] for answer in answers] == [
+        "scale:dtype=fp16,BLOCK=128@cuda:80",
+        "scale:dtype=fp16,BLOCK=128@cuda:90",
+        "scale:dtype=fp32,BLOCK=128@cuda:90",
+        "scale:dtype=fp16,BLOCK=128@hip:gfx942",
+    ]
+    assert {tuple(answer["reasons"]) for answer in answers} == {("never built",)}
+
+
+def test_a_dry_run_says_what_and_why_and_makes_nothing(say, capsys):
+    assert main(["build", "-n", "--kernel", "scale", "--target", "cuda:90"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "scale:dtype=fp16,BLOCK=128@cuda:90: never built"
+    assert lines[-1] == "release: never made"
+    assert not os.path.exists("build/units") and not os.path.exists("generated")
+    assert main(["build", "-n", "--json"]) == 0
+    *stale, summary = read_events(capsys)
+    assert stale[0] == {"event": "stale", "step": "scale:dtype=fp16,BLOCK=128@cuda:80", "reasons": ["never built"]}
+    assert (summary["event"], summary["reason"], summary["built"]) == ("summary", "complete", 0)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_s_completion_knows_every_command(capsys, shell):
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in COMMANDS) and "keep-going" in script
+
+
+def test_bash_completes_a_command(tmp_path, capsys):
+    assert main(["completion", "bash"]) == 0
+    (tmp_path / "script").write_text(capsys.readouterr().out)
+    asked = 'source ./script; COMP_WORDS=(precast pla); COMP_CWORD=1; _shtab_precast; echo "${COMPREPLY[@]}"'
+    done = subprocess.run(["bash", "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == "plan\n"

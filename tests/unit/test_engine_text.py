@@ -8,7 +8,7 @@ from precast.artifact import Parameter, TensorDescriptor
 from precast.engines.parameters import list_places, parse_type, split_types
 from precast.engines.triton.assembler import AssemblerError, find_error, find_source_line, parse_log
 from precast.engines.triton.capture import first_error
-from precast.engines.triton.environment import find_ignored_variables, worker_environment
+from precast.engines.triton.environment import worker_environment
 from precast.engines.triton.locations import remap_locations
 from precast.job import CompileSettings
 
@@ -89,13 +89,6 @@ def test_a_worker_hears_the_project_and_not_the_shell():
     assert environment["TRITON_PTXAS_PATH"] == environment["TRITON_PTXAS_BLACKWELL_PATH"] == "/opt/ptxas"
     assert environment["TRITON_DISABLE_LINE_INFO"] == "1"
     assert worker_environment(CompileSettings(line_info=True), {}, "/s")["TRITON_DISABLE_LINE_INFO"] == "0"
-
-
-def test_what_workers_do_not_hear_is_listed():
-    shell = {"TRITON_F32_DEFAULT": "ieee", "TRITON_CACHE_DIR": "/c", "PTXAS_OPTIONS": "-O0", "EDITOR": "vi"}
-    assert find_ignored_variables(shell, CompileSettings()) == ("PTXAS_OPTIONS", "TRITON_F32_DEFAULT")
-    told = CompileSettings(environment=(("TRITON_F32_DEFAULT", "ieee"),))
-    assert find_ignored_variables(shell, told) == ("PTXAS_OPTIONS",)
 
 
 def test_places_of_parameters():

@@ -1,14 +1,13 @@
 """`precast inspect` on folders of built units: what it finds, and what it says when there is nothing."""
 
-import io
-
 import pytest
 
 from precast.artifact import Facts, StageFile, UnitResult
-from precast.cli.inspect import print_table
+from precast.cli.inspect import list_units
 from precast.codec import to_json
 from precast.errors import SpecError
 from precast.report.inspect import find_units, read_built_units, read_stage
+from precast.target import Target, expand_native
 
 
 def write_unit(units, text, stages):
@@ -54,12 +53,32 @@ def test_a_stage_and_one_that_is_not_there(built):
 LONG = f'rotary:layout="[red]",{",".join(f"AXIS_{number}=1024" for number in range(12))}@cuda:90'
 
 
-def test_each_unit_is_one_line_where_no_terminal_reads(tmp_path, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
+def test_each_unit_is_one_line_where_no_terminal_reads(tmp_path):
     write_unit(tmp_path, LONG, {"ttir": b"module {}"})
-    stream = io.StringIO()
-    print_table(find_units(read_built_units(tmp_path), LONG), stream)
-    assert [line.split() for line in stream.getvalue().splitlines()] == [
-        ["unit", "code", "registers", "spills", "shared", "warps"],
-        [LONG, "0", "–", "–", "0", "1"],
+    kernel, header, row = list_units(find_units(read_built_units(tmp_path), LONG))
+    assert kernel == "rotary"
+    axes = [f"AXIS_{number}" for number in range(12)]
+    assert header.split() == ["target", "layout", *axes, "code", "shared", "warps", "unit"]
+    assert row.split() == ["cuda:90", '"[red]"', *["1024"] * 12, "0", "B", "0", "B", "1", LONG]
+
+
+def test_kernels_stand_apart(built):
+    lines = list(list_units(find_units(built, "*"), "target", 60))
+    assert lines == [
+        "argmax",
+        "  target         code  shared  warps  unit",
+        "  cpu:x86-64-v3   0 B     0 B      1  argmax@cpu:x86-64-v3",
+        "",
+        "softmax",
+        "  target   BLOCK  code  shared  warps",
+        "  cuda:90   1024   0 B     0 B      1",
     ]
+
+
+def test_this_machine_s_level_has_a_name(built, monkeypatch):
+    monkeypatch.setattr("precast.target.read_native_level", lambda: "x86-64-v3")
+    assert expand_native("argmax@cpu:native") == "argmax@cpu:x86-64-v3"
+    assert Target.parse("cpu:x86-64-v3").matches("cpu:native")
+    assert not Target.parse("cpu:x86-64-v2").matches("cpu:native")
+    [unit] = find_units(built, expand_native("*@cpu:native"))
+    assert unit.kernel == "argmax"

@@ -4,7 +4,7 @@ import pytest
 from small_projects import SETTINGS, error_text, make_project
 
 from precast.errors import SpecError
-from precast.project import ignored_variables, read_project
+from precast.project import read_project
 from precast.spec.model import CompileSettings
 from precast.spec.selection import PassSelection
 from precast.target import CPU_LEVELS, Target
@@ -263,11 +263,3 @@ def test_no_project(tmp_path):
     with pytest.raises(SpecError) as caught:
         read_project(tmp_path)
     assert caught.value.message == f"there is no `{tmp_path}/pyproject.toml`"
-
-
-def test_variables_that_do_nothing_are_one_warning():
-    assert ignored_variables({"PATH": "", "TRITON_CACHE_DIR": "x", "CUDA_HOME": ""}) is None
-    assert ignored_variables({"TRITON_PTXAS_PATH": "x", "AMDGCN_USE_BUFFER_OPS": "1"}) == (
-        "AMDGCN_USE_BUFFER_OPS, TRITON_PTXAS_PATH in the environment: ignored; what may change code is set in "
-        "[tool.precast.triton]"
-    )

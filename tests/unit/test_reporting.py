@@ -7,16 +7,15 @@ import os
 
 import pytest
 
-from precast.errors import CompileError, Place
-from precast.graph.reporting import (
-    CarefulReporter,
-    JsonReporter,
-    PlainReporter,
-    SilentReporter,
-    Summary,
-    choose_reporter,
-)
-from precast.graph.terminal import TerminalReporter
+from precast.errors import BuildFailed, CompileError, Place, PlanFailed, SpecError, ToolError
+from precast.progress.careful import CarefulReporter
+from precast.progress.choosing import choose_reporter
+from precast.progress.events import SilentReporter, Summary, tell_end
+from precast.progress.json_lines import JsonReporter
+from precast.progress.junit import JunitReporter
+from precast.progress.places import Places
+from precast.progress.plain import PlainReporter
+from precast.progress.terminal import TerminalReporter
 
 SUMMARY = Summary(built=1, reused=1, failed=1, units=3, release="")
 
@@ -53,7 +52,10 @@ def test_json_lines():
         "begin", "warning", "started", "started", "ended", "failed", "started", "ended", "summary",
     ]  # fmt: skip
     assert events[5]["text"] == "k.py:3:5: error: no\n  unit:  b@cuda:90\n  stage: ttgir"
-    assert events[-1] == {"event": "summary", "built": 1, "reused": 1, "failed": 1, "units": 3, "release": ""}
+    assert events[-1] == {
+        "event": "summary", "built": 1, "reused": 1, "failed": 1, "units": 3, "release": "",
+        "reason": "complete", "message": "",
+    }  # fmt: skip
 
 
 class Terminal(io.StringIO):
@@ -93,7 +95,7 @@ class FullDisk(io.StringIO):
 @pytest.mark.parametrize("kind", [PlainReporter, JsonReporter, TerminalReporter])
 def test_what_cannot_be_written_stops_the_build_once(kind):
     stops = []
-    reporter = CarefulReporter(kind(FullDisk()), lambda: stops.append(1))
+    reporter = CarefulReporter(kind(FullDisk()), stop=lambda: stops.append(1))
     play(reporter)
     assert str(reporter.fault) == "cannot write to standard output: no space left on device"
     assert len(stops) == 1
@@ -103,7 +105,7 @@ def test_a_reader_that_is_gone_is_told(capsys):
     ours, theirs = os.pipe()
     os.close(ours)
     stops = []
-    reporter = CarefulReporter(JsonReporter(os.fdopen(theirs, "w")), lambda: stops.append(1))
+    reporter = CarefulReporter(JsonReporter(os.fdopen(theirs, "w")), stop=lambda: stops.append(1))
     play(reporter)
     assert (str(reporter.fault), stops) == ("cannot write to standard output: broken pipe", [1])
 
@@ -118,3 +120,74 @@ def test_names_cannot_move_the_cursor():
         reporter.failed("a\x1b[2J", CompileError("\x1bm", unit="a\x1b[2J"))
         reporter.finish(SUMMARY)
         assert "\x1b[2J" not in stream.getvalue() and "\x07" not in stream.getvalue()
+
+
+def test_a_report_that_cannot_be_written_is_the_build_s_error(tmp_path):
+    """And the others are written."""
+    (tmp_path / "file").touch()
+    stream = io.StringIO()
+    places = Places(tmp_path, tmp_path, tmp_path)
+    reports = [JunitReporter(tmp_path / "file" / "a.xml", places), JunitReporter(tmp_path / "b.xml", places)]
+    reporter = CarefulReporter(*reports, PlainReporter(stream))
+    play(reporter)
+    assert str(reporter.fault) == f"cannot write {tmp_path}/file/a.xml: file exists"
+    assert (tmp_path / "b.xml").exists() and stream.getvalue().endswith("1 failed\n")
+
+
+def test_programs_get_a_failure_in_parts():
+    stream = io.StringIO()
+    error = CompileError(
+        "no",
+        Place("k.py", 3, 5),
+        "mend it",
+        unit="b@cuda:90",
+        stage="ttgir",
+        pass_name="mine",
+        reproducer="build/repro/b-1",
+    )
+    JsonReporter(stream).failed("b@cuda:90", error)
+    assert json.loads(stream.getvalue()) == {
+        "event": "failed", "step": "b@cuda:90", "kind": "compile", "message": "no", "file": "k.py", "line": 3,
+        "column": 5,
+        "hint": "mend it", "unit": "b@cuda:90", "stage": "ttgir", "pass": "mine", "reproducer": "build/repro/b-1",
+        "text": "k.py:3:5: error: no\n  unit:  b@cuda:90\n  stage: ttgir\n  pass:  mine\n"
+        "  reproduce: precast repro build/repro/b-1\nhint: mend it",
+    }  # fmt: skip
+
+
+def end_with(error, **counts):
+    """The events that `error` makes when it ends a build."""
+    stream = io.StringIO()
+    tell_end(JsonReporter(stream), error, counts=Summary(**counts))
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_every_end_has_a_reason():
+    assert end_with(KeyboardInterrupt(), built=2)[-1]["reason"] == "interrupted"
+    fault = end_with(ValueError("no"))[-1]
+    assert (fault["reason"], fault["message"]) == ("fault", "ValueError: no")
+    failed, summary = end_with(SpecError("what", Place("a.toml", 2)))
+    assert (failed["event"], failed["step"], failed["kind"], failed["line"]) == ("failed", "", "spec", 2)
+    assert (summary["reason"], summary["message"]) == ("error", "what")
+
+
+def test_all_that_is_wrong_with_a_project_is_told():
+    errors = (SpecError("a"), PlanFailed((SpecError("b"), SpecError("c"))))
+    events = end_with(PlanFailed(errors))
+    assert [event["message"] for event in events[:-1]] == ["a", "b", "c"]
+    assert events[-1]["message"] == "2 errors in the project"
+
+
+def test_what_was_told_is_not_told_again():
+    told = CompileError("no", unit="a")
+    reporter = Recording()
+    tell_end(reporter, BuildFailed((told, ToolError("full"))), (told,))
+    assert reporter.failures == ["full"]
+
+
+class Recording(SilentReporter):
+    def __init__(self):
+        self.failures = []
+
+    def failed(self, step, error):
+        self.failures.append(error.message)

@@ -118,7 +118,7 @@ def test_other_texts_are_shown_as_they_are(text):
 def test_progress_and_tables_show_the_short_text():
     import io
 
-    from precast.graph.reporting import PlainReporter
+    from precast.progress.plain import PlainReporter
 
     stream = io.StringIO()
     reporter = PlainReporter(stream)

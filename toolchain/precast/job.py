@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from precast.identity import Tools
 from precast.passes.selection import PassUse
 from precast.spec.model import CompileSettings, Unit
+from precast.target import Backend
 
 __all__ = ["CompileSettings", "Job"]
 
@@ -32,3 +33,9 @@ class Job:
     expected_bytes: int = 0  # of memory, as it took when it was last compiled; 0: not known
     keep_stages: bool = True  # link every stage's text into `output`, not the image alone
     repeat_passes: bool = False  # afterwards run each pass twice on the same input, and fail for one that differs
+
+    @property
+    def line_info(self) -> bool:
+        """Whether the unit's texts say where code comes from: the project wants it, or a CPU's asserts tell it."""
+        asserts = self.unit.target.kind is Backend.CPU and ("debug", True) in self.unit.options
+        return self.settings.line_info or asserts

@@ -18,9 +18,11 @@ OBJECTS = f"{BUILD}/objects"
 LIBRARIES = f"{BUILD}/lib"
 PARTS = f"{BUILD}/parts"
 ENTRIES = f"{BUILD}/entries"
+REPRODUCERS = f"{BUILD}/repro"
 SIGNATURES = f"{BUILD}/sconsign"
 GENERATED = "generated"
 SCONSTRUCT = "SConstruct"
+SETTINGS = "pyproject.toml"
 
 
 def unit_folder(unit: Unit) -> str:

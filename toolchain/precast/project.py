@@ -21,19 +21,15 @@ from precast.spec.problems import Problems
 from precast.spec.reserved import project_fault
 from precast.spec.selection import PassPlaces, PassSelection
 from precast.spec.toml import Document, Node, read_document
-from precast.target import Backend, Target, read_native_level
+from precast.target import NATIVE, Backend, Target, read_native_level
 
 SETTINGS_FILE = "pyproject.toml"
-NATIVE = "native"
-_NATIVE_TARGET = f"{Backend.CPU.value}:{NATIVE}"
 KEYS = (
     "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "environment",
     "line_info", "time_limit_s", "memory_limit_mb", "max_units", "budget",
 )  # fmt: skip
 MAX_UNITS = 10_000
 PASS_KEYS = ("use", "kernels", "variants", "targets", "options", "at", "enabled")
-# Read at a process's start, before a project's settings can be: these stay the user's and change no code.
-HARMLESS_VARIABLES = frozenset({"TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_DUMP_DIR"})
 TRITON_VARIABLE = r"(TRITON|AMDGCN|LLVM|MLIR|PRECAST)_[A-Z0-9_]+"
 # What a worker process is started with, for itself.
 OWN_VARIABLES = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "SYSTEMROOT", "HOME", "TMPDIR", "LC_ALL", "LANG"})
@@ -67,7 +63,7 @@ class Project:
 
     def target_glob(self, text: str) -> str:
         """A glob of targets; `cpu:native` is the target that it stands for in this project."""
-        return f"{Backend.CPU.value}:{self.native}" if text == _NATIVE_TARGET and self.native else text
+        return f"{Backend.CPU.value}:{self.native}" if text == NATIVE and self.native else text
 
 
 def read_project(folder: Path, *, native: str | None = None) -> Project:
@@ -173,7 +169,7 @@ class _Reader:
         return tuple(found)
 
     def _target(self, node: Node) -> Target:
-        if node.text() == _NATIVE_TARGET:
+        if node.text() == NATIVE:
             level = self._native or read_native_level()
             if level is None:
                 raise node.error(
@@ -331,12 +327,3 @@ def _pass_places(fields: Mapping[str, Node]) -> PassPlaces:
         at=fields["at"].place if "at" in fields else None,
         options={name: (node.key, node.place) for name, node in options.items()},
     )
-
-
-def ignored_variables(environment: Mapping[str, str]) -> str | None:
-    """The one warning about variables that are set in the environment and do nothing; None when there are none."""
-    names = sorted(name for name in environment if name.startswith(("TRITON_", "AMDGCN_")))
-    ignored = [name for name in names if name not in HARMLESS_VARIABLES]
-    if not ignored:
-        return None
-    return f"{', '.join(ignored)} in the environment: ignored; what may change code is set in [tool.precast.triton]"

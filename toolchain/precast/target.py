@@ -7,6 +7,7 @@ them with Triton's own options. Nothing here imports a compiler.
 from __future__ import annotations
 
 import enum
+import functools
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,6 +26,7 @@ HIP_ARCHITECTURES = (
     "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201", "gfx1250",
 )  # fmt: skip
 CPU_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+NATIVE = f"{Backend.CPU.value}:native"  # the level of the machine that reads it
 ARCHITECTURES = {Backend.CUDA: CUDA_ARCHITECTURES, Backend.HIP: HIP_ARCHITECTURES, Backend.CPU: CPU_LEVELS}
 
 STAGES = {
@@ -79,7 +81,8 @@ class Target:
         return GLUON_STAGES[self.kind] if gluon else STAGES[self.kind]
 
     def matches(self, pattern: str) -> bool:
-        return fnmatchcase(str(self), pattern)
+        """Whether a glob selects it; `cpu:native` selects this machine's level."""
+        return fnmatchcase(str(self), expand_native(pattern))
 
 
 @dataclass(frozen=True)
@@ -238,6 +241,7 @@ def cpu_level(flags: frozenset[str]) -> str | None:
     return best
 
 
+@functools.cache
 def read_native_level() -> str | None:
     """This machine's feature level, from the kernel's list of its flags; None when it is below every level."""
     try:
@@ -246,3 +250,9 @@ def read_native_level() -> str | None:
         return None
     flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
     return cpu_level(frozenset(flags.split()))
+
+
+def expand_native(text: str) -> str:
+    """A target, a unit's text or a glob of such, with this machine's level where it ends in `cpu:native`."""
+    level = read_native_level() if text.endswith(NATIVE) else None
+    return text.removesuffix(NATIVE) + f"{Backend.CPU.value}:{level}" if level else text

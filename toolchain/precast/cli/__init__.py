@@ -15,10 +15,12 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
 from precast import __version__
+from precast.cli.arguments import add_folder, entered, find_command, find_project
 from precast.cli.streams import OUTPUT, close_output, open_standard_streams, say
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, SpecError, ToolError, nearest_hint
@@ -27,7 +29,7 @@ from precast.store import reason_of
 # In the order of a kernel's life: declare, build, look, ship, clean.
 COMMANDS = (
     "init", "record", "plan", "build", "why", "inspect", "passes", "opt", "repro", "verify", "coverage", "sign",
-    "package", "clean",
+    "package", "clean", "completion",
 )  # fmt: skip
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
@@ -57,7 +59,8 @@ def build_parser(wanted: Sequence[str]) -> Parser:
         description="Ahead-of-time build system for Triton kernels.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"precast {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"precast {__version__}")
+    add_folder(parser, "folders")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
         if name not in wanted:
@@ -67,17 +70,28 @@ def build_parser(wanted: Sequence[str]) -> Parser:
         command = commands.add_parser(
             name, help=module.HELP, description=module.HELP, formatter_class=argparse.RawDescriptionHelpFormatter
         )
+        add_folder(command, "more_folders")
         module.add_arguments(command)
     return parser
 
 
 def run_command(words: list[str]) -> int:
     """Parse and run one command line; raises what went wrong."""
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        raise SpecError(f"unknown command `{words[0]}`", hint=nearest_hint(words[0], COMMANDS, "commands"))
-    wanted = words[:1] if words and words[0] in COMMANDS else COMMANDS
-    arguments = build_parser(wanted).parse_args(words)
-    return int(load_command(arguments.command).run(arguments))
+    name = find_command(words)
+    if name and name not in COMMANDS:
+        raise SpecError(f"unknown command `{name}`", hint=nearest_hint(name, COMMANDS, "commands"))
+    module = load_command(name) if name else None
+    try:
+        arguments = build_parser([name] if name else COMMANDS).parse_args(words)
+    except SpecError as error:
+        refuse = getattr(module, "refuse", None)
+        if refuse is not None:
+            refuse(words, error)
+        raise
+    with entered((*(arguments.folders or ()), *(arguments.more_folders or ()))):
+        if getattr(arguments, "project", "") is None:
+            arguments.project = find_project(Path())
+        return int(load_command(arguments.command).run(arguments))
 
 
 def describe_fault(error: OSError) -> ToolError | None:

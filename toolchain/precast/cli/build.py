@@ -1,29 +1,44 @@
-"""`precast build`: from kernels to a release. In: the project's folder and globs. Out: events and a summary."""
+"""`precast build`: from kernels to a release. In: the project's folder and globs. Out: events and a summary.
+
+What only a build with something to do needs is imported then.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from precast.cli.arguments import add_globs, add_project
 from precast.errors import SpecError
 from precast.graph.lock import locked
-from precast.graph.reporting import CarefulReporter, Reporter, Summary, choose_reporter
 from precast.graph.request import Request
 from precast.graph.snapshot import find_unmoved, snapshot_path
 from precast.layout import BUILD
+from precast.progress.careful import CarefulReporter
+from precast.progress.choosing import choose_reporter, make_reports, parse_report
+from precast.progress.events import Summary, tell_end
+
+if TYPE_CHECKING:
+    from precast.graph.session import Session
 
 HELP = "Build the units of a project and its release."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_globs(parser, positional=True)
     parser.add_argument(
         "-j", "--jobs", type=int, metavar="N", help="units at once (default: what cores and memory allow)"
     )
     parser.add_argument("-k", "--keep-going", action="store_true", help="build what can be built when a unit fails")
-    parser.add_argument("--target", action="append", metavar="GLOB", help="only targets like this; repeatable")
-    parser.add_argument("--kernel", action="append", metavar="GLOB", help="only kernels like this; repeatable")
+    parser.add_argument("-n", "--dry-run", action="store_true", help="list what would be made and why; make nothing")
+    loudness = parser.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="say what goes wrong and nothing else")
+    loudness.add_argument("-v", "--verbose", action="store_true", help="say why each step is made, and when it is")
+    loudness.add_argument("--json", action="store_true", help="one JSON object per line; the last is the summary")
     parser.add_argument(
         "--check",
         nargs="?",
@@ -32,8 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="then build samples again from nothing and compare (default: 1 %%, at least 10 units)",
     )
-    parser.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder of pyproject.toml")
-    parser.add_argument("--json", action="store_true", help="one JSON object per line; the last is the summary")
+    parser.add_argument(
+        "--report",
+        action="append",
+        type=parse_report,
+        metavar="KIND=PATH",
+        help="also write the outcome as `junit` or `sarif`; repeatable",
+    )
+    add_project(parser)
 
 
 def parse_percent(text: str) -> float:
@@ -48,24 +69,49 @@ def parse_percent(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.jobs is not None and arguments.jobs < 1:
-        raise SpecError(f"{arguments.jobs} units at once build nothing", hint="`-j` takes 1 or more")
+    style = next((each for each in ("json", "quiet", "verbose") if getattr(arguments, each)), "")
+    reports = tuple(make_reports(arguments.report or (), arguments.project, sys.stderr))
     request = Request(
-        kernels=tuple(arguments.kernel or ("*",)),
+        kernels=(*arguments.kernels, *(arguments.kernel or ())) or ("*",),
         targets=tuple(arguments.target or ("*",)),
         jobs=arguments.jobs or 0,
         keep_going=arguments.keep_going,
         check=arguments.check,
     )
-    style = "json" if arguments.json else ""
-    unmoved = summarize_unmoved(arguments.project, request)
-    reporter = CarefulReporter(choose_reporter(sys.stdout, style or ("plain" if unmoved else "")))
+    unmoved, refusal = None, check_jobs(arguments.jobs)
     try:
-        if unmoved is None:
-            build_moved(arguments.project, request, reporter)
-        else:
+        unmoved = None if refusal or arguments.dry_run else summarize_unmoved(arguments.project, request)
+    except Exception as error:  # told when there is a reporter
+        refusal = error
+    plain = "plain" if unmoved and style in ("", "verbose") else style  # nothing is shown while it runs
+    reporter = CarefulReporter(choose_reporter(sys.stdout, plain), *reports)
+
+    def work() -> None:
+        if refusal is not None:
+            raise refusal
+        if unmoved is not None:
             reporter.finish(unmoved)
-    except BaseException:
+        elif arguments.dry_run:
+            preview_build(arguments, request, reporter)
+        else:
+            build_moved(arguments, request, reporter)
+
+    return run_reported(work, reporter)
+
+
+def check_jobs(count: int | None) -> Exception | None:
+    if count is None or count > 0:
+        return None
+    return SpecError(f"{count} units at once build nothing", hint="`-j` takes 1 or more")
+
+
+def run_reported(work: Callable[[], None], reporter: CarefulReporter) -> int:
+    """Runs `work`, whose end the reporter hears of, whatever it is; what could not be written is the error of all."""
+    try:
+        work()
+    except BaseException as error:
+        if not reporter.finished:
+            tell_end(reporter, error)
         if reporter.fault is None:  # else it came of that
             raise
     if reporter.fault is not None:
@@ -84,9 +130,31 @@ def summarize_unmoved(folder: Path, request: Request) -> Summary | None:
     return Summary(0, found.units, 0, found.units, str(folder.resolve() / found.release))
 
 
-def build_moved(folder: Path, request: Request, reporter: Reporter) -> None:
-    """Builds what may have something to do; only then is all that is needed for it imported."""
+def preview_build(arguments: argparse.Namespace, request: Request, reporter: CarefulReporter) -> None:
+    """Lists what would be made, and why."""
+    from precast.cli.preview import print_preview
+    from precast.graph.driver import preview
+
+    with preview(arguments.project, request, reporter) as session:
+        print_preview(session, as_json=arguments.json)
+        if arguments.json:
+            reporter.finish(Summary(units=len(session.steps.units)))
+
+
+def build_moved(arguments: argparse.Namespace, request: Request, reporter: CarefulReporter) -> None:
+    """Builds what may have something to do."""
+    from precast.cli.preview import print_preview
     from precast.graph.driver import build
     from precast.worker.memory import default_worker_count
 
-    build(folder, replace(request, jobs=request.jobs or default_worker_count()), reporter)
+    def explain(session: Session) -> None:
+        print_preview(session, as_json=False)
+
+    request = replace(request, jobs=request.jobs or default_worker_count())
+    build(arguments.project, request, reporter, explain if arguments.verbose else None)
+
+
+def refuse(words: Sequence[str], error: SpecError) -> None:
+    """Tells programs that read `--json` of a command line that is wrong."""
+    if "--json" in words:
+        tell_end(choose_reporter(sys.stdout, "json"), error)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
+from precast.cli.arguments import add_project
 from precast.errors import BugError
 from precast.graph.collect import collect_leftovers, prune_store
 from precast.graph.lock import LOCK_FILE, locked, remove_locked
-from precast.graph.reporting import SilentReporter
 from precast.graph.request import Request
 from precast.graph.session import Session
 from precast.job import Job
 from precast.layout import BUILD, GENERATED
+from precast.progress.events import SilentReporter
 from precast.project import Project, read_project
 from precast.release.clean import empty_folder, remove_releases
 from precast.worker.executor import Executor
@@ -25,7 +25,7 @@ HELP = "Remove old releases, and what the build folder holds for no unit any mor
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--keep", type=int, default=1, metavar="N", help="releases to keep, newest first (default: 1)")
     parser.add_argument("--all", action="store_true", help="remove the whole build folder and every release")
-    parser.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder of pyproject.toml")
+    add_project(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

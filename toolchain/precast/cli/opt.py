@@ -14,10 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from precast.cli.arguments import add_project
 from precast.diagnostic import format_error
 from precast.errors import PassError, PrecastError, SpecError
 from precast.passes.expectations import Diagnostic, find_mismatches, parse_diagnostics, parse_expected
-from precast.target import Target
+from precast.target import Target, expand_native
 
 if TYPE_CHECKING:
     from precast.engines import UnitFacts
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verify-diagnostics", action="store_true", help="compare with `expected-error` comments")
     parser.add_argument("--print-before", action="append", default=[], metavar="NAME|all")
     parser.add_argument("--print-after", action="append", default=[], metavar="NAME|all")
-    parser.add_argument("--project", type=Path, default=Path(), help="folder of pyproject.toml (default: this one)")
+    add_project(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,7 +66,7 @@ def read_subject(arguments: argparse.Namespace) -> Subject:
     if name == "-" or Path(name).is_file():
         if not arguments.target:
             raise SpecError("an IR file needs `--target`", hint="such as `--target cuda:90`")
-        target = Target.parse(arguments.target)
+        target = Target.parse(expand_native(arguments.target))
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
         stage = arguments.stage or stage_of_file("input.ttir" if name == "-" else name, target)
         return Subject(text, "input.ttir" if name == "-" else Path(name).name, stage, target)
@@ -80,7 +81,7 @@ def read_unit(arguments: argparse.Namespace) -> Subject:
     if not built:
         raise SpecError(f"there is no file `{arguments.input}`, and no unit is built in `{arguments.project}`")
     try:
-        found = find_units(built, arguments.input)
+        found = find_units(built, expand_native(arguments.input))
     except SpecError as error:
         raise SpecError(f"there is no file `{arguments.input}`, and {error.message}", hint=error.hint) from None
     if len(found) > 1:

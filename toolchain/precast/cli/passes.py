@@ -9,13 +9,13 @@ import argparse
 import json
 import os
 import sys
-from pathlib import Path
 
+from precast.cli.arguments import add_project
 from precast.errors import SpecError, nearest_hint
 from precast.passes.pipeline import Pipeline, render_pipeline
 from precast.passes.registry import read_probes
 from precast.passes.saved import render_saved
-from precast.target import Backend, Target
+from precast.target import Backend, Target, expand_native
 
 HELP = "list the passes of a target's stages, the plugins of a project, or what passes found"
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--json", action="store_true", help="one JSON object per stage and line")
     form.add_argument("--findings", action="store_true", help="what passes found on built units, as JSON lines")
     form.add_argument("--toml", action="store_true", help="a saved pipeline: edit it and select it as an Override")
-    parser.add_argument("--project", type=Path, default=Path(), help="folder of pyproject.toml (default: this one)")
+    add_project(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         return list_findings(arguments)
     if not arguments.target:
         return list_plugins(arguments)
-    target = Target.parse(arguments.target)
+    target = Target.parse(expand_native(arguments.target))
     if arguments.gluon and target.kind is Backend.CPU:
         raise SpecError("Gluon kernels have no CPU target")
     if arguments.kernel:
@@ -90,9 +90,10 @@ def list_kernel(arguments: argparse.Namespace, target: Target) -> int:
     from precast.project import read_project
 
     project = read_project(arguments.project)
-    kernel = arguments.kernel.partition("@")[0].partition(":")[0]
+    wanted = expand_native(arguments.kernel)
+    kernel = wanted.partition("@")[0].partition(":")[0]
     units = [each for each in plan_project(project, kernels=(kernel,), targets=(str(target),)).units]
-    units = [each for each in units if arguments.kernel in (kernel, str(each.unit), str(each.unit.variant))]
+    units = [each for each in units if wanted in (kernel, str(each.unit), str(each.unit.variant))]
     found: dict[str, list[str]] = {}
     for each in units:
         pipelines = choose_stage(arguments, list_unit(each.unit, each.passes, project.folder.resolve()))

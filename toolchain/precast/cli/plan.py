@@ -1,4 +1,4 @@
-"""`precast plan`: every unit, its outputs, and what the sources' decorators say. In: a project. Out: text or JSON."""
+"""`precast plan`: every unit, and what the sources' decorators say. In: a project. Out: tables or JSON."""
 
 from __future__ import annotations
 
@@ -7,31 +7,34 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sized
-from pathlib import Path
 
+from precast.cli.arguments import add_globs, add_project, add_sort
+from precast.cli.streams import terminal_columns
 from precast.graph.steps import check_launchers
 from precast.plan import Plan, plan_project
 from precast.project import read_project
+from precast.report.table import Row, render_table, sort_rows
 from precast.spec.model import KernelSpec, Values, format_constant
 
-HELP = "list every unit and output of the project; needs no compiler"
+HELP = "list every unit of the project and, as JSON, every output; needs no compiler"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder of pyproject.toml")
-    parser.add_argument("--kernel", action="append", metavar="GLOB", help="only kernels that match (may be repeated)")
-    parser.add_argument("--target", action="append", metavar="GLOB", help="only targets that match (may be repeated)")
+    add_globs(parser, positional=True)
+    add_sort(parser)
+    add_project(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     project = read_project(arguments.project)
-    plan = plan_project(project, kernels=arguments.kernel or ("*",), targets=arguments.target or ("*",))
+    kernels = (*arguments.kernels, *(arguments.kernel or ())) or ("*",)
+    plan = plan_project(project, kernels=kernels, targets=arguments.target or ("*",))
     check_launchers(plan)
     if arguments.json:
         print(json.dumps(describe_plan(plan)))
     else:
-        print("\n".join(list_plan(plan)))
+        print("\n".join(list_plan(plan, arguments.sort, terminal_columns())))
     for warning in plan.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     return 0
@@ -55,17 +58,16 @@ def describe_plan(plan: Plan) -> dict[str, list[dict[str, object]]]:
     }
 
 
-def list_plan(plan: Plan) -> Iterator[str]:
-    """Kernel by kernel: its source and decorators, then each unit with its outputs."""
-    units = defaultdict(list)
+def list_plan(plan: Plan, sort: str = "", columns: int | None = None) -> Iterator[str]:
+    """Kernel by kernel: its source and decorators, then a table of its units."""
+    rows = defaultdict(list)
     for planned in plan.units:
-        units[planned.unit.kernel].append(planned)
+        rows[planned.unit.kernel].append(Row(planned.unit.variant, planned.unit.target, {}))
     for spec in plan.kernels:
-        yield f"{spec.name}  {spec.source.text}"
+        yield f"{spec.name}  {spec.source.text}  {count(rows[spec.name], 'unit')}"
         yield from (f"  {line}" for line in describe_decorators(spec))
-        for planned in units[spec.name]:
-            yield f"  {planned.unit}"
-            yield from (f"    {path}" for path in planned.outputs)
+        inside = None if columns is None else columns - 2
+        yield from (f"  {line}" for line in render_table(sort_rows(rows[spec.name], sort), inside))
     targets = {planned.unit.target for planned in plan.units}
     parts = (count(plan.units, "unit"), count(plan.kernels, "kernel"), count(targets, "target"))
     yield "{} of {} for {}".format(*parts)

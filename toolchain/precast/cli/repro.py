@@ -1,7 +1,8 @@
 """`precast repro DIR`: runs a failed stage again, alone, from the folder that its failure left.
 
 In: a reproducer's folder. Out: what the compiler printed, and the failure again (exit 1), or that there is none.
-Passes run as they are now: an edit of one can be tried on the very IR that it failed on.
+In its project's build folder, and with `--project`, passes run as they are now: an edit of one can be tried on the
+very IR that it failed on. Elsewhere they run as they were, from the folder's own copy.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
+from precast.errors import SpecError
 from precast.job import Job
 from precast.passes.digest import digest_use
+from precast.reads import digest_file
+from precast.spec.closure import INSTALLED
 from precast.worker.blame import blame_pass
 from precast.worker.failures import Failure, make_error
 from precast.worker.messages import Event, Request, Step
@@ -25,14 +29,19 @@ HELP = "run a failed stage again from its reproducer"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=Path, metavar="DIR", help="a folder in build/repro")
+    parser.add_argument(
+        "--project", dest="checkout", type=Path, metavar="DIR", help="a checkout whose sources and passes are to run"
+    )
     parser.add_argument("--time-limit", type=float, metavar="SECONDS", help="instead of the limit that the job had")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    request = read_reproducer(arguments.folder)
+    if arguments.checkout and not arguments.checkout.is_dir():
+        raise SpecError(f"there is no folder `{arguments.checkout}`")
+    request = read_reproducer(arguments.folder, arguments.checkout)
     if arguments.time_limit is not None:
         request = replace(request, job=replace(request.job, time_limit_s=arguments.time_limit))
-    request = replace(request, job=_with_passes_of_today(request.job))
+    request = replace(request, job=_with_files_of_today(request.job))
     with tempfile.TemporaryDirectory() as scratch:
         failure, step, printed = run_request(replace(request, job=_apart(request, Path(scratch))))
     if printed.strip():
@@ -43,14 +52,22 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _with_passes_of_today(job: Job) -> Job:
-    """The job with the digests that its passes' files have now; says which have changed."""
+def _with_files_of_today(job: Job) -> Job:
+    """The job with the digests that its sources and its passes' files have now; says which have changed."""
     project = Path(job.project)
+    sources = tuple((name, _digest_today(project, name) or digest) for name, digest in job.sources)
+    for name, _ in set(job.sources).difference(sources):
+        print(f"{name} has changed since the failure")
     today = tuple(replace(use, digest=digest_use(use, project)) for use in job.passes)
     for use, before in zip(today, job.passes, strict=True):
         if use != before:
             print(f"pass {use.name}: its files have changed since the failure")
-    return replace(job, passes=today)
+    return replace(job, passes=today, sources=sources)
+
+
+def _digest_today(project: Path, name: str) -> str:
+    """The digest of one of the project's own files; "" for what is installed, or not there."""
+    return "" if name.startswith(INSTALLED) else digest_file(project / name)
 
 
 def _apart(request: Request, scratch: Path) -> Job:

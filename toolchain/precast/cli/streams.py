@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 
@@ -66,3 +67,8 @@ def close_output() -> OSError | None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return error
     return None
+
+
+def terminal_columns() -> int | None:
+    """The width of the terminal that standard output is; None when it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

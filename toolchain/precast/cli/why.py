@@ -1,29 +1,70 @@
-"""`precast why UNIT`: why a unit would be compiled again. In: a unit's text. Out: reasons, one a line."""
+"""`precast why UNIT…`: why units would be compiled again. In: units' texts or globs. Out: reasons, one a line."""
 
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from fnmatch import fnmatchcase
 from pathlib import Path
 
-from precast.plan import plan_project
+from precast.cli.arguments import add_project
+from precast.errors import SpecError, escape_controls, nearest_hint
+from precast.graph.index import Index
+from precast.layout import INDEX_FILE
+from precast.plan import Plan, PlannedUnit, plan_project
 from precast.project import read_project
 from precast.report.why import explain
 from precast.spec.naming import parse_unit_text
+from precast.target import expand_native
 
-HELP = "tell why a unit would be compiled again, or that it is up to date"
+HELP = "tell why units would be compiled again, or that they are up to date"
+GLOB_LETTERS = frozenset("*?[")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "unit", metavar="UNIT", help="as `precast plan` prints it: softmax:dtype=fp16,BLOCK=1024@cuda:90"
+        "unit",
+        nargs="+",
+        metavar="UNIT",
+        help="as `precast plan --json` prints it (softmax:dtype=fp16,BLOCK=1024@cuda:90), or a glob of such",
     )
-    parser.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder of pyproject.toml")
+    parser.add_argument("--json", action="store_true", help="one JSON object per unit and line")
+    add_project(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    parse_unit_text(arguments.unit)  # what is no unit at all is told as such
-    plan = plan_project(read_project(arguments.project))
-    planned = plan.find(arguments.unit)
-    reasons = explain(planned, arguments.project)
-    print("\n".join([f"{planned.unit}:", *(f"  {reason}" for reason in reasons)]))
+    wanted = [expand_native(each) for each in arguments.unit]
+    for text in wanted:
+        if not GLOB_LETTERS.intersection(text):
+            parse_unit_text(text)  # what is no unit at all is told as such
+    found = select_units(plan_project(read_project(arguments.project)), wanted)
+    for planned, reasons in explain_all(found, arguments.project):
+        if arguments.json:
+            print(json.dumps({"unit": str(planned.unit), "reasons": reasons}, ensure_ascii=False))
+        else:
+            print(escape_controls("\n".join([f"{planned.unit}:", *(f"  {reason}" for reason in reasons)])))
     return 0
+
+
+def select_units(plan: Plan, wanted: Sequence[str]) -> list[PlannedUnit]:
+    """The units that are named or matched, in the plan's order; an error for a word that none is meant by."""
+    chosen: set[str] = set()
+    texts = [str(planned.unit) for planned in plan.units]
+    for text in wanted:
+        matching = [each for each in texts if each == text or fnmatchcase(each, text)]
+        if not matching and GLOB_LETTERS.intersection(text):
+            raise SpecError(f"no unit matches `{text}`", hint=nearest_hint(text, texts, "units"))
+        chosen.update(matching or [str(plan.find(text).unit)])
+    return [planned for planned in plan.units if str(planned.unit) in chosen]
+
+
+def explain_all(units: Sequence[PlannedUnit], project: Path) -> Iterator[tuple[PlannedUnit, tuple[str, ...]]]:
+    if not (project / INDEX_FILE).is_file():
+        for planned in units:
+            yield planned, explain(planned, project)
+        return
+    with closing(Index(project / INDEX_FILE, project.resolve())) as index:
+        for planned in units:
+            yield planned, explain(planned, project, index)

@@ -10,23 +10,24 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
 from precast.errors import BuildFailed, ToolError
 from precast.graph.keeping import keep_snapshot
 from precast.graph.lock import locked
-from precast.graph.reporting import Reporter, Summary
 from precast.graph.request import Request
 from precast.graph.session import Session, start_pool
 from precast.layout import BUILD, SCONSTRUCT
+from precast.progress.events import Reporter, Summary
 from precast.project import read_project
 from precast.store import telling_disk_faults
 
 
-def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
-    """Builds the project in `folder`, or finds that nothing moved. Imports SCons only in the first case."""
+def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Session], None] | None = None) -> Summary:
+    """Builds the project in `folder`, or finds that nothing moved. Imports SCons only in the first case. `look` is
+    called with what is stale before any of it is made."""
     project = read_project(folder)
     with locked(project.folder / BUILD):
         session = Session(project, request, reporter, start_pool)
@@ -36,12 +37,18 @@ def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
                     _run_graph(session)
                 elif session.stale:
                     session.prepare()
+                    if look is not None:
+                        look(session)
                     _run_graph(session)
                 if request.check is not None and not session.failures and not session.interrupted:
                     session.check(request.check)
             if session.interrupted:
                 raise KeyboardInterrupt
             summary = session.finish()
+        except BaseException as error:
+            session.give_up(error)
+            raise
+        else:
             if not session.failures:
                 keep_snapshot(session, summary)
         finally:
@@ -49,6 +56,18 @@ def build(folder: Path, request: Request, reporter: Reporter) -> Summary:
     if session.failures:
         raise BuildFailed(tuple(session.failures))
     return summary
+
+
+@contextlib.contextmanager
+def preview(folder: Path, request: Request, reporter: Reporter) -> Iterator[Session]:
+    """A session that is asked what is stale and makes nothing of it."""
+    project = read_project(folder)
+    with locked(project.folder / BUILD):
+        session = Session(project, request, reporter, start_pool)
+        try:
+            yield session
+        finally:
+            session.close()
 
 
 @contextlib.contextmanager

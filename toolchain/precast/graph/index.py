@@ -113,6 +113,15 @@ class Index:
             self.digest(path) == digest for path, digest in record.outputs.items()
         )
 
+    def moved(self, name: str) -> tuple[str, ...]:
+        """What is not as it was when the step was recorded: files that it read or made, by path, and `Read.place`s."""
+        record = self._steps.get(name)
+        if record is None:
+            return ()
+        inputs = [path for path, digest in record.inputs.items() if self._digest_input(path) != digest]
+        outputs = [path for path, digest in record.outputs.items() if self.digest(path) != digest]
+        return tuple(path.removeprefix(READ) for path in (*inputs, *outputs))
+
     def _digest_input(self, path: str) -> str | None:
         """The digest of an input now; of what was read, those files are remembered that are no links."""
         if not path.startswith(READ):

@@ -12,12 +12,12 @@ from dataclasses import replace
 
 from precast.digest import FileState
 from precast.graph.index import READ
-from precast.graph.reporting import Summary
 from precast.graph.session import Session
 from precast.graph.snapshot import FileTable, Snapshot, describe_asker, snapshot_path, write_snapshot
 from precast.graph.steps import Step
 from precast.layout import SCONSTRUCT
 from precast.passes.registry import is_fresh
+from precast.progress.events import Summary
 from precast.reads import FILES, Looks, Read, ReadKind, digest_now, digest_place, parse_read
 
 _NO_PATHS = (ReadKind.ENVIRONMENT, ReadKind.GLOB, ReadKind.MACHINE)

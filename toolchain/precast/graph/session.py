@@ -20,7 +20,6 @@ from precast.graph.checking import check_units, choose_samples
 from precast.graph.index import Index
 from precast.graph.order import Cost, longest_first
 from precast.graph.places import refuse_misplaced
-from precast.graph.reporting import Reporter, Summary
 from precast.graph.request import Request
 from precast.graph.steps import Step, Steps, Toolchain, UnitStep, check_launchers, plan_steps
 from precast.job import Job
@@ -29,6 +28,7 @@ from precast.layout import BUILD, GENERATED, INDEX_FILE, OBJECTS, SCONSTRUCT
 from precast.passes.probes import Probe
 from precast.passes.registry import GLOBS, Origin, list_probes
 from precast.plan import Plan, plan_project
+from precast.progress.events import COMPLETE, FAILED, INTERRUPTED, Reporter, Summary, tell_end
 from precast.project import Project
 from precast.reads import Read, ReadKind, digest_glob
 from precast.release.folder import read_pointer
@@ -288,20 +288,31 @@ class Session:
 
     def finish(self) -> Summary:
         """Reports and returns the summary."""
+        counts = self._count()
+        summary = replace(counts, release=self._release_path() if counts.reason == COMPLETE else "")
+        self._reporter.finish(summary)
+        return summary
+
+    def give_up(self, error: BaseException) -> None:
+        """Reports that `error` ended the build, with what was done until then."""
+        counts = self._count() if "steps" in vars(self) else Summary()
+        tell_end(self._reporter, error, self.failures, counts)
+
+    def _count(self) -> Summary:
         names = [step.name for step in (*self.steps.units, *self.steps.failed)]
         outcomes = [self._outcomes.get(name, "") for name in names]
         waiting = (step for step in self.steps.units if step.name not in self._outcomes)
         untouched = sum(1 for step in waiting if step.name not in self._stale_names or self.is_fresh(step))
-        summary = Summary(
+        reason = INTERRUPTED if self.interrupted else FAILED if self.failures else COMPLETE
+        return Summary(
             built=outcomes.count("built"),
             reused=outcomes.count("reused") + untouched,
             failed=outcomes.count("failed"),
             units=len(names),
-            release="" if self.failures else self._release_path(),
             checked=self._checked,
+            reason=reason,
+            message=f"{len(self.failures)} failed" if reason == FAILED else "",
         )
-        self._reporter.finish(summary)
-        return summary
 
     def _release_path(self) -> str:
         pointer = self.folder / self.steps.release.outputs[0]

@@ -24,7 +24,6 @@ from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
 from precast.graph.lock import locked
 from precast.graph.making import write_listing
-from precast.graph.reporting import choose_reporter
 from precast.graph.request import Request
 from precast.graph.running import note_made, run_step
 from precast.graph.scons_surface import (
@@ -41,6 +40,7 @@ from precast.graph.session import Session, start_pool
 from precast.graph.steps import ImagesStep, Step, UnitStep
 from precast.launch.sources import library_sources
 from precast.layout import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, facts_path
+from precast.progress.choosing import choose_reporter
 from precast.project import SETTINGS_FILE, read_project
 from precast.worker.memory import default_worker_count
 

@@ -22,6 +22,7 @@ from precast.launch.formats import (
     interface_digest,
 )
 from precast.launch.formats.values import word_of
+from precast.launch.help import render_help
 from precast.launch.names import find_name_faults, kernel_identifier, word_macro
 from precast.spec.model import Constant, Spelled, format_constant
 from precast.spec.reserved import c_name
@@ -83,6 +84,7 @@ class KernelContext:
     stub_class: str
     stub_arguments: tuple[StubContext, ...]
     stub_axes: tuple[StubContext, ...]
+    help: str  # a literal of Python's
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,7 @@ def _kernel(interface: ReleaseInterface, kernel: KernelInterface, number: int) -
         stub_class=f"_{identifier}_kernel",
         stub_arguments=tuple(_stub_arguments(kernel.arguments)),
         stub_axes=(*map(_stub_axis, kernel.axes), *map(_stub_constant, kernel.constants)),
+        help=repr(render_help(kernel, interface.units)),
     )
 
 

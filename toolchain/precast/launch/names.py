@@ -31,10 +31,10 @@ class NameFault:
 def find_name_faults(interface: ReleaseInterface) -> Iterator[NameFault]:
     """Names that clash with one another, or with what C and Python have, in the order of the kernels."""
     owners = {f"{interface.name}_{name}": "the library itself" for name in LIBRARY_FUNCTIONS}
-    macros = {f"{interface.name.upper()}_LAUNCHERS_H": "the header itself"}
+    macros = dict.fromkeys(_header_macros(interface.name), "the header itself")
     for kernel in interface.kernels:
         yield from _kernel_faults(interface.name, kernel.name, owners)
-        yield from _argument_faults(kernel)
+        yield from _argument_faults(interface.name, kernel)
         yield from _word_faults(interface.name, kernel, macros)
 
 
@@ -60,12 +60,18 @@ def _kernel_faults(project: str, kernel: str, owners: dict[str, str]) -> Iterato
         owners[name] = f"kernel `{kernel}`"
 
 
-def _argument_faults(kernel: KernelInterface) -> Iterator[NameFault]:
+def _header_macros(project: str) -> tuple[str, ...]:
+    return f"{project.upper()}_LAUNCHERS_H", f"{project.upper()}_VERSION"
+
+
+def _argument_faults(project: str, kernel: KernelInterface) -> Iterator[NameFault]:
     slots = [(slot.name, argument.name) for argument in kernel.arguments for slot in argument.slots]
     axes = [axis.name for axis in kernel.axes]
     for kind, names in (("an argument", [each.name for each in kernel.arguments]), ("an axis", axes)):
         for name in names:
             fault = argument_fault(name)
+            if name in _header_macros(project):
+                fault = f"the release's header has a macro `{name}`"
             if fault:
                 owner = name if kind == "an argument" else ""
                 yield NameFault(kernel.name, owner, f"`{name}` of `{kernel.name}` cannot be {kind}'s name", fault)

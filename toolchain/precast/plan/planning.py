@@ -27,8 +27,9 @@ from precast.passes.selection import PassUse
 from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
 from precast.plan.parts import FailedPart, Parts
-from precast.project import Project, format_texts, ignored_variables
+from precast.project import Project, format_texts
 from precast.reads import Looks, Read, ReadKind, digest_glob, digest_place, find_files
+from precast.shell import find_ignored
 from precast.spec.closure import INSTALLED, Closure, SourceFile
 from precast.spec.expand import expand_kernel
 from precast.spec.imported import ImportedKernel, ProbeRequest
@@ -337,9 +338,7 @@ class _Planner:
         return self._reached[source, named]
 
     def _warnings(self, planned: Sequence[PlannedUnit], kernel_globs: Sequence[str]) -> Iterator[str]:
-        ignored = ignored_variables(os.environ)
-        if ignored:
-            yield ignored
+        yield from find_ignored(os.environ, self._project.settings)
         with_passes = (each for each in planned if each.passes)
         yield from dict.fromkeys(warning for each in with_passes for warning in warn_of_costs(each.unit, each.passes))
         for selection in self._project.passes if "*" in kernel_globs else ():

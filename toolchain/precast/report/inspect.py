@@ -40,13 +40,14 @@ def _read_facts(path: Path) -> UnitResult:
         raise ToolError(f"{path} is damaged", hint="`precast build` makes it anew") from None
 
 
-def find_units(built: Sequence[BuiltUnit], pattern: str) -> tuple[BuiltUnit, ...]:
-    """The units whose text, kernel or variant `pattern` matches as a glob; `SpecError` when none does."""
-    found = tuple(unit for unit in built if matches(unit, pattern))
-    if not found:
-        names = [unit.result.unit for unit in built] + [unit.kernel for unit in built]
-        raise SpecError(f"no built unit matches `{pattern}`", hint=nearest_hint(pattern, names, "units"))
-    return found
+def find_units(built: Sequence[BuiltUnit], *patterns: str) -> tuple[BuiltUnit, ...]:
+    """The units whose text, kernel or variant one of `patterns` matches as a glob; `SpecError` for one that matches
+    none."""
+    for pattern in patterns:
+        if not any(matches(unit, pattern) for unit in built):
+            names = [unit.result.unit for unit in built] + [unit.kernel for unit in built]
+            raise SpecError(f"no built unit matches `{pattern}`", hint=nearest_hint(pattern, names, "units"))
+    return tuple(unit for unit in built if any(matches(unit, pattern) for pattern in patterns))
 
 
 def matches(unit: BuiltUnit, pattern: str) -> bool:

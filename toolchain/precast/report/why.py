@@ -1,22 +1,28 @@
-"""Why a unit would be compiled again, or not. In: a planned unit and what was kept beside its image. Out: reasons."""
+"""Why a unit would be compiled again, or not. In: a planned unit, what was kept beside its image, and the index.
+
+Out: reasons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from precast.artifact import UnitResult
 from precast.codec import CodecError, from_json
 from precast.digest import FileDigests
+from precast.graph.index import Index
 from precast.plan import Ingredients, PlannedUnit, read_key
 from precast.plan.key import Entries
+from precast.reads import ReadKind, parse_read
 
 UP_TO_DATE = "up to date"
 NEVER_BUILT = "never built"
 
 
-def explain(planned: PlannedUnit, project: Path) -> tuple[str, ...]:
-    """The reasons, the first ones first to look at; `("up to date",)` when there is none."""
+def explain(planned: PlannedUnit, project: Path, index: Index | None = None) -> tuple[str, ...]:
+    """The reasons, the first ones first to look at; `("up to date",)` when there is none. The index knows what a
+    unit's code read undeclared."""
     folder = project / planned.folder
     before = read_key(folder)
     image = project / planned.outputs[0]
@@ -24,7 +30,17 @@ def explain(planned: PlannedUnit, project: Path) -> tuple[str, ...]:
         return (NEVER_BUILT,)
     if before is None:
         return (f"{planned.folder}/key.json is missing: what it was built from is not known",)
-    return (*compare(before, planned.ingredients), *find_damage(planned, project)) or (UP_TO_DATE,)
+    moved = index.moved(str(planned.unit)) if index else ()
+    found = (*compare(before, planned.ingredients), *find_damage(planned, project), *_describe_reads(moved))
+    return found or (UP_TO_DATE,)
+
+
+def _describe_reads(moved: Iterable[str]) -> Iterator[str]:
+    """What a unit's code read and no import shows, where it is not as it was."""
+    kinds = tuple(f"{kind.value}:" for kind in ReadKind)
+    for read in (parse_read(place) for place in moved if place.startswith(kinds)):
+        noun = "variable " if read.kind is ReadKind.ENVIRONMENT else ""
+        yield f"{noun}{read.name} changed, which its code reads"
 
 
 def find_damage(planned: PlannedUnit, project: Path) -> Iterator[str]:

@@ -225,7 +225,7 @@ class _Expansion:
             variant = Variant(self.spec.name, values, each.hints)
             yield Unit(
                 variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading, requires,
-                self.spec.run_time_defaults,
+                self.spec.run_time_defaults, self.spec.docstring,
             )  # fmt: skip
 
     def _equal(self, name: str, kind: ArgumentType, expression: Expression, values: Values) -> int | None:

@@ -157,6 +157,7 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
         only=read_only(table),
         source_configs=None if signature.configs is None else tuple(each.values for each in signature.configs),
         heuristics=signature.heuristics,
+        docstring=signature.docstring,
         where=table.node.key,
         places=table.places,
     )

@@ -125,6 +125,7 @@ class KernelSpec:
     only: tuple[str, ...] = ("*",)  # target globs that this kernel is built for
     source_configs: tuple[Values, ...] | None = ()  # of @triton.autotune, to be listed; None when they are computed
     heuristics: tuple[str, ...] = ()  # parameters of @triton.heuristics, to be listed
+    docstring: str = ""  # of the function, for the help of its launcher
     where: Place | None = field(default=None, compare=False)
     places: Mapping[tuple[str, str], Place] = field(default_factory=dict, compare=False, repr=False)  # of values
 
@@ -226,6 +227,7 @@ class Unit:
     reading: SourceReading = SourceReading()
     requires: tuple[str, ...] = ()  # requirements that depend on a launch's arguments; for launchers alone, as `grid`
     defaults: Values = ()  # of run-time arguments; for launchers alone
+    docstring: str = ""  # of the function; for launchers alone
 
     def __str__(self) -> str:
         return self._text
@@ -246,7 +248,7 @@ class Unit:
     @property
     def compiled(self) -> Unit:
         """The unit without what is for launchers alone: equal for units that are compiled alike."""
-        if not self.grid and not self.requires and not self.defaults:
+        if not (self.grid or self.requires or self.defaults or self.docstring):
             return self
         return Unit(self.variant, self.target, self.source, self.arguments, self.options, (), self.reading)
 

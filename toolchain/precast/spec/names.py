@@ -11,10 +11,10 @@ import keyword
 # Functions of every library, `<project>_open`.
 LIBRARY_FUNCTIONS = (
     "open", "open_signed", "open_with", "close", "error", "preload", "unload", "query", "selfcheck", "set_threads",
-    "set_allocator", "set_buffer_reader",
+    "set_allocator", "set_buffer_reader", "version",
 )  # fmt: skip
 # What every package has besides, and what the types of its kernels are written with.
-PACKAGE_NAMES = frozenset({"release", "serve", "check_signature", "LaunchError"})
+PACKAGE_NAMES = frozenset({"release", "serve", "check_signature", "LaunchError", "MissingVariant"})
 STUB_NAMES = frozenset({
     "Any", "Callable", "Grid", "Literal", "Protocol", "Release", "RuntimeError", "Tensor", "bool", "bytes",
     "dict", "float", "int", "list", "object", "str", "tuple",

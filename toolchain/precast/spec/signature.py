@@ -46,6 +46,7 @@ class Signature:
     gluon: bool = False
     configs: tuple[Config, ...] | None = ()
     heuristics: tuple[str, ...] = ()
+    docstring: str = ""  # of the function, for people
 
 
 class UnreadSignature(SpecError):
@@ -104,7 +105,7 @@ class _Found:
                 configs = read_configs(module, use)
             elif last_word(module, use) == "heuristics":
                 heuristics += read_heuristics(use)
-        return Signature(parameters, gluon, configs, heuristics)
+        return Signature(parameters, gluon, configs, heuristics, ast.get_docstring(self.function) or "")
 
 
 class _Finder:

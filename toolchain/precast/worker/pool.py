@@ -21,6 +21,7 @@ from precast.artifact import UnitResult
 from precast.engines.triton.capture import first_error
 from precast.errors import BugError, PrecastError, ToolError
 from precast.job import Job
+from precast.layout import REPRODUCERS
 from precast.passes.selection import plugin_set
 from precast.worker.blame import blame_pass
 from precast.worker.failures import Failure, make_error
@@ -171,7 +172,7 @@ class WorkerPool:
             self._changed.notify_all()  # what did not fit beside it may now
 
     def reproducer_folder(self, job: Job) -> Path:
-        return self._reproducers or Path(job.project) / "build" / "repro"
+        return self._reproducers or Path(job.project) / REPRODUCERS
 
     @property
     def jobs_per_worker(self) -> int:

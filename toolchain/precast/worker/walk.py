@@ -116,7 +116,7 @@ def plan_stage(job: Job, stage: str, carry: str, input_digest: str) -> StageInpu
         target=unit.target,
         gluon=unit.source.gluon,
         options=unit.options,
-        line_info=job.settings.line_info,
+        line_info=job.line_info,
         environment=job.settings.environment,
         passes=passes,
         facts=describe_unit(unit) if passes else None,

@@ -1,6 +1,7 @@
 """Calls that say something, and what a failed assert does. In: an op, or a text and values. Out: the calls' text.
 
-A failed assert says so on standard error, the first time in a launch, and sets the status word that the entry returns.
+A failed assert says so on standard error, the first time in a launch, sets the status word that the entry returns, and
+leaves what it said for the launcher: `precast_complaint` of the runtime, at the start of the thread's scratch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from precast.engines.cpu.context import Context
 
 _STANDARD_ERROR = 2
+_ANYWHERE = "precast:/"  # where a unit's texts have the project's files
+_WORDS, _PROGRAM = 8, 16  # where a complaint has them
 
 
 def check(context: Context, operation: Op, holds: Plain) -> None:
@@ -27,9 +30,11 @@ def check(context: Context, operation: Op, holds: Plain) -> None:
 
 def _fail(context: Context, operation: Op) -> Sequence[Plain]:
     b = context.b
-    where = f"{operation.where.file}:{operation.where.line}: " if operation.where else ""
+    file = operation.where.file.removeprefix(_ANYWHERE) if operation.where else ""
+    where = f"{file}:{operation.where.line}: " if operation.where else ""
     message = unescape(str(operation.attributes.get("message", "")))
     text = f"{where}program (%u, %u, %u): assertion `{message.replace('%', '%%')}` failed\n"
+    words = f"{where}{message}"
     before = b.scalar(f"llvm.load {context.status} : !llvm.ptr -> i32", "i32")
     first = b.compare("eq", before, b.constant(0, "i32"))
     assert isinstance(first, Scalar)
@@ -37,6 +42,10 @@ def _fail(context: Context, operation: Op) -> Sequence[Plain]:
     def tell() -> Sequence[Plain]:
         call_variadic(context, "dprintf", text, find_program(context), [b.constant(_STANDARD_ERROR, "i32")])
         b.line(f"llvm.store {b.constant(1, 'i32').name}, {context.status} : i32, !llvm.ptr")
+        b.line(f"llvm.store {b.text(words)}, {b.offset(context.status, b.index(_WORDS), 'i8')} : !llvm.ptr, !llvm.ptr")
+        for number, each in enumerate(find_program(context)):
+            place = b.offset(context.status, b.index(_PROGRAM + 4 * number), "i8")
+            b.line(f"llvm.store {each.name}, {place} : i32, !llvm.ptr")
         return []
 
     return context.branch(first, [], tell)

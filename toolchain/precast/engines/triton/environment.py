@@ -1,4 +1,4 @@
-"""Triton's environment variables: what a worker's are, and which of a user's are not heard. Imports no Triton.
+"""Triton's environment variables: what a worker's are. Imports no Triton.
 
 In: compile settings. Out: a complete environment. What may change code is set here or comes from the project's
 settings, and is in every key through them; nothing of the user's shell passes but what a process needs to start.
@@ -20,10 +20,6 @@ FIXED = {
     "PYTHONSAFEPATH": "1",
     "LC_ALL": "C.UTF-8",
 }
-# Set by a user for Triton, such a variable would change code if workers heard it.
-PREFIXES = ("TRITON_", "AMDGCN_", "LLVM_", "MLIR_")
-NAMES = ("PTXAS_OPTIONS", "DISABLE_PTXAS_OPT", "DISABLE_LLVM_OPT", "USE_IR_LOC", "NVPTX_ENABLE_DUMP")
-HARMLESS = ("TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_PRINT_AUTOTUNING", "TRITON_CACHE_AUTOTUNING")
 
 
 def worker_environment(settings: CompileSettings, environ: Mapping[str, str], scratch: str) -> dict[str, str]:
@@ -34,10 +30,3 @@ def worker_environment(settings: CompileSettings, environ: Mapping[str, str], sc
     if settings.ptxas:
         environment |= {"TRITON_PTXAS_PATH": settings.ptxas, "TRITON_PTXAS_BLACKWELL_PATH": settings.ptxas}
     return environment | dict(settings.module_environment) | dict(settings.environment)
-
-
-def find_ignored_variables(environ: Mapping[str, str], settings: CompileSettings) -> tuple[str, ...]:
-    """Names of variables in `environ` that Triton would hear and workers do not: worth one warning."""
-    ours = dict(settings.environment)
-    candidates = (name for name in environ if name.startswith(PREFIXES) or name in NAMES)
-    return tuple(sorted(name for name in candidates if name not in HARMLESS and ours.get(name) != environ[name]))

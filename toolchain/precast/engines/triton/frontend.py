@@ -41,7 +41,7 @@ def emit_source(
 ) -> FrontEndText:
     """Runs Triton's front end on a unit, in an MLIR context; `StageFailure` at the user's line when it refuses.
 
-    The text has portable locations where the project wants line information, else none. With `located` it says where
+    The text has portable locations where the job wants line information, else none. With `located` it says where
     on this machine each operation comes from: for diagnostics of later stages.
     """
     fixed = specialize(job.unit, function)
@@ -56,7 +56,7 @@ def emit_source(
             raise
         except BaseException as error:  # Python code of the author's runs here, and may even exit
             raise explain(error, errors.read(), function, project) from error
-    text = v3_9.print_module(module, locations=located or job.settings.line_info)
+    text = v3_9.print_module(module, locations=located or job.line_info)
     if not located:
         text = remap_locations(text, project, [Path(each) for each in job.python_path])
     return FrontEndText(text, tuple(dict.fromkeys(str(each.message) for each in caught)))

@@ -83,6 +83,7 @@ typedef struct release_object {
     module_state *state;
     PyObject *allocate, *blocks; /* the caller's allocator, and what it gave by address */
     PyObject *reader;
+    PyObject *attributes; /* a dict: `version`, and `_kernels` by their names in the package */
 } release_object;
 
 /* How the commonest values of an argument of one slot are read at once; anything else goes the general way. */
@@ -125,6 +126,7 @@ typedef struct kernel_object {
     axis_info *axes; /* and constants, which are like axes of one value */
     int wants_sizes; /* some unit promises range32 */
     PyObject *name;
+    PyObject *attributes; /* a dict: the package's words on the kernel */
 } kernel_object;
 
 /* A kernel with a grid: what `kernel[grid]` gives. */

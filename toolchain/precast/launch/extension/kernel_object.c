@@ -8,6 +8,12 @@
 static int kernel_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(Py_TYPE(self));
     Py_VISIT((PyObject *)((kernel_object *)self)->owner);
+    Py_VISIT(((kernel_object *)self)->attributes);
+    return 0;
+}
+
+static int kernel_clear(PyObject *self) {
+    Py_CLEAR(((kernel_object *)self)->attributes);
     return 0;
 }
 
@@ -25,6 +31,7 @@ static void kernel_dealloc(PyObject *self) {
     PyMem_Free(kernel->arguments);
     PyMem_Free(kernel->axes);
     Py_XDECREF(kernel->name);
+    Py_XDECREF(kernel->attributes);
     Py_XDECREF((PyObject *)kernel->owner);
     PyObject_GC_Del(self);
     Py_DECREF(type);
@@ -117,6 +124,23 @@ static PyObject *kernel_name(PyObject *self, void *unused) {
     return name;
 }
 
+/* A kernel is found again by the name that it has in its package; it holds an open release, and is no copy's to have. */
+static PyObject *kernel_reduce(PyObject *self, PyObject *unused) {
+    PyObject *attributes = ((kernel_object *)self)->attributes;
+    PyObject *name = attributes ? PyDict_GetItemString(attributes, "__qualname__") : NULL;
+    (void)unused;
+    if (!name)
+        return PyErr_Format(PyExc_TypeError, "%R is of no package, by which another process could find it", self);
+    Py_INCREF(name);
+    return name;
+}
+
+static PyObject *kernel_copy(PyObject *self, PyObject *unused) {
+    (void)unused;
+    Py_INCREF(self);
+    return self;
+}
+
 enum { BY_PLACE_OR_NAME = 1, BY_NAME = 3 }; /* kinds of inspect.Parameter */
 
 static int add_parameter(PyObject *list, PyObject *inspect, PyObject *name, int kind, PyObject *standard) {
@@ -176,6 +200,9 @@ static PyObject *choose_unit(PyObject *self, PyObject *positional, PyObject *key
 static PyMethodDef kernel_methods[] = {
     {"choose", (PyCFunction)(void (*)(void))choose_unit, METH_VARARGS | METH_KEYWORDS,
      "What a call with these arguments would launch: the unit's name, its function's address, the stream."},
+    {"__reduce__", kernel_reduce, METH_NOARGS, "Its name in its package."},
+    {"__copy__", kernel_copy, METH_NOARGS, "Itself."},
+    {"__deepcopy__", kernel_copy, METH_O, "Itself."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -189,12 +216,14 @@ static PyGetSetDef kernel_fields[] = {
 
 static PyMemberDef kernel_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(kernel_object, call), READONLY, NULL},
+    {"__dictoffset__", T_PYSSIZET, offsetof(kernel_object, attributes), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
 
 static PyType_Slot kernel_slots[] = {
-    {Py_tp_dealloc, kernel_dealloc}, {Py_tp_traverse, kernel_traverse}, {Py_tp_call, kernel_call}, {Py_mp_subscript, kernel_subscript},
-    {Py_tp_repr, kernel_repr}, {Py_tp_getset, kernel_fields}, {Py_tp_methods, kernel_methods},
+    {Py_tp_dealloc, kernel_dealloc}, {Py_tp_traverse, kernel_traverse}, {Py_tp_clear, kernel_clear},
+    {Py_tp_call, kernel_call}, {Py_mp_subscript, kernel_subscript}, {Py_tp_methods, kernel_methods},
+    {Py_tp_repr, kernel_repr}, {Py_tp_getset, kernel_fields},
     {Py_tp_members, kernel_members},
     {Py_tp_doc, "A kernel: call it, or call `kernel[grid]`."}, {0, NULL},
 };

@@ -51,7 +51,7 @@ PyObject *run_programs(PyObject *module, PyObject *positional) {
     memcpy(&entry, &place, sizeof entry);
     int failed;
     Py_BEGIN_ALLOW_THREADS
-    failed = precast_run_programs(state->threads->pool, entry, values, grid, (size_t)scratch);
+    failed = precast_run_programs(state->threads->pool, entry, values, grid, (size_t)scratch, NULL);
     fflush(stdout);
     Py_END_ALLOW_THREADS
     PyMem_Free(values);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "served.h"
+#include <structmember.h>
 #include "state.h"
 
 static int release_traverse(PyObject *self, visitproc visit, void *arg) {
@@ -12,6 +13,7 @@ static int release_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(owner->allocate);
     Py_VISIT(owner->blocks);
     Py_VISIT(owner->reader);
+    Py_VISIT(owner->attributes);
     return 0;
 }
 
@@ -25,6 +27,7 @@ static int release_clear(PyObject *self) {
     Py_CLEAR(owner->allocate);
     Py_CLEAR(owner->blocks);
     Py_CLEAR(owner->reader);
+    Py_CLEAR(owner->attributes);
     return 0;
 }
 
@@ -230,6 +233,61 @@ static PyObject *get_kernels(PyObject *self, void *unused) {
     return names;
 }
 
+static PyObject *get_name(PyObject *self, void *unused) {
+    const precast_index *index = precast_index_of(((release_object *)self)->release);
+    (void)unused;
+    return interned(index, index->header->name);
+}
+
+/* Of each target that units were built for, its name, once. */
+static PyObject *get_targets(PyObject *self, void *unused) {
+    const precast_index *index = precast_index_of(((release_object *)self)->release);
+    PyObject *found = PyList_New(0), *targets = NULL;
+    int failed = !found;
+    (void)unused;
+    for (uint32_t i = 0; !failed && i < index->unit_count; i++) {
+        const char *at = strrchr(precast_text(index, index->units[i].text), '@');
+        PyObject *target = PyUnicode_FromString(at ? at + 1 : "");
+        int known = target ? PySequence_Contains(found, target) : -1;
+        failed = known < 0 || (!known && PyList_Append(found, target));
+        Py_XDECREF(target);
+    }
+    if (!failed)
+        targets = PyList_AsTuple(found);
+    Py_XDECREF(found);
+    return targets;
+}
+
+static PyObject *release_repr(PyObject *self) {
+    PyObject *attributes = ((release_object *)self)->attributes;
+    PyObject *version = attributes ? PyDict_GetItemString(attributes, "version") : NULL;
+    PyObject *name = get_name(self, NULL), *targets = get_targets(self, NULL), *comma = PyUnicode_FromString(", ");
+    PyObject *listed = targets && comma ? PyUnicode_Join(comma, targets) : NULL, *text = NULL;
+    const char *folder = precast_folder(((release_object *)self)->release);
+    if (name && listed)
+        text = version ? PyUnicode_FromFormat("<release %U %S for %U in %s>", name, version, listed, folder)
+                       : PyUnicode_FromFormat("<release %U for %U in %s>", name, listed, folder);
+    Py_XDECREF(listed);
+    Py_XDECREF(comma);
+    Py_XDECREF(targets);
+    Py_XDECREF(name);
+    return text;
+}
+
+/* Kernels are attributes too, unless something else has their name. */
+static PyObject *release_getattr(PyObject *self, PyObject *name) {
+    PyObject *found = PyObject_GenericGetAttr(self, name), *attributes = ((release_object *)self)->attributes;
+    if (found || !attributes || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return found;
+    PyObject *kernels = PyDict_GetItemString(attributes, "_kernels");
+    PyObject *kernel = kernels && PyDict_Check(kernels) ? PyDict_GetItem(kernels, name) : NULL;
+    if (kernel) {
+        PyErr_Clear();
+        Py_INCREF(kernel);
+    }
+    return kernel;
+}
+
 static PyMethodDef methods[] = {
     {"kernel", find_kernel, METH_O, "The kernel of this name."},
     {"preload", (PyCFunction)(void (*)(void))preload, METH_VARARGS | METH_KEYWORDS,
@@ -247,14 +305,22 @@ static PyMethodDef methods[] = {
 };
 
 static PyGetSetDef fields[] = {
+    {"name", get_name, NULL, "The project's name.", NULL},
+    {"targets", get_targets, NULL, "The targets that units were built for.", NULL},
     {"folder", get_folder, NULL, "Where the release lies.", NULL},
     {"kernels", get_kernels, NULL, "Names of the kernels.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
+static PyMemberDef members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(release_object, attributes), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot slots[] = {
     {Py_tp_dealloc, release_dealloc}, {Py_tp_traverse, release_traverse}, {Py_tp_clear, release_clear},
-    {Py_tp_methods, methods}, {Py_tp_getset, fields},
+    {Py_tp_methods, methods}, {Py_tp_getset, fields}, {Py_tp_members, members},
+    {Py_tp_repr, release_repr}, {Py_tp_getattro, release_getattr},
     {Py_tp_doc, "An open release."}, {0, NULL},
 };
 

@@ -70,6 +70,10 @@ static int read_cupy(module_state *state, precast_stream *stream) {
 int find_stream(module_state *state, PyObject *given, const tensor_origin *origin, precast_stream *stream) {
     const reader *from = &origin->from;
     *stream = NULL;
+    if (given && given != Py_None && origin->backend == PRECAST_HOST) {
+        PyErr_Format(PyExc_TypeError, "stream is a GPU's, and argument `%U` is in the host's memory", origin->name);
+        return -1;
+    }
     if (given && given != Py_None)
         return read_given(state, given, stream);
     if (from->kind == READ_UNKNOWN || origin->backend == PRECAST_HOST)

@@ -163,7 +163,8 @@ def _describe_kernel(name: str, units: Sequence[Unit]) -> KernelInterface:
         for column in zip(*(run_time_arguments(unit) for unit in units), strict=True)
     )
     constants = _describe_constants(units, {axis.name for axis in axes})
-    kernel = KernelInterface(name, units[0].source.text, arguments, axes, bool(units[0].grid), constants)
+    first = units[0]
+    kernel = KernelInterface(name, first.source.text, arguments, axes, bool(first.grid), constants, first.docstring)
     if len(kernel.slots) > MAXIMUM_SLOTS:
         raise PlanError(f"kernel `{name}` has {len(kernel.slots)} arguments; a launcher takes {MAXIMUM_SLOTS}")
     return kernel

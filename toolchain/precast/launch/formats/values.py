@@ -74,6 +74,7 @@ class KernelInterface(Keyed):
     axes: tuple[AxisInterface, ...]
     has_grid: bool = True  # of its own; else each call gives one
     constants: tuple[AxisInterface, ...] = ()  # constexprs that have one value in every unit, and are no axes
+    docstring: str = ""  # of the function; no part of what a caller's code rests on
 
     @property
     def slots(self) -> tuple[Slot, ...]:

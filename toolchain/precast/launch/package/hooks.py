@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from precast.launch.package.calls import Call
+from precast.launch.package.calls import Call, place_of
 from precast.launch.package.variants import Unit, Variants
 
 
@@ -64,7 +64,8 @@ def launch_hooked(
     values: Mapping[str, Any],
 ) -> None:
     """Launches; `values` are the function's, by name. Hooks run around a launch that a unit was found for."""
-    named = {**axes, **({} if stream is None else {"stream": stream})}
+    is_here = stream is not None and place_of(arguments) == "cpu"  # Triton's driver of a CPU is given one, too
+    named = {**axes, **({} if stream is None or is_here else {"stream": stream})}
     enter, leave = find_hooks()
     if enter is None and leave is None:
         variants.kernel[grid](*arguments, **named)

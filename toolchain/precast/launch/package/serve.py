@@ -14,6 +14,7 @@ from typing import Any
 
 from precast.engines.source_digest import SourceDigest, digest_source
 from precast.launch.package.calls import Call, place_of
+from precast.launch.package.errors import MissingVariant
 from precast.launch.package.fragment import Unstated, render_fragment
 from precast.launch.package.hooks import Launched, Told, launch_hooked
 from precast.launch.package.layers import find_layers, layered_birth, put_on, serving_lock, take_off, tuner_classes
@@ -34,10 +35,6 @@ from precast.launch.package.variants import (
 # Statuses of a launch: no unit for the device, none for the call, an argument that does not fit; what no unit of
 # the spec would take.
 _NO_FIT, _UNMET = (5, 6, 7), 13
-
-
-class MissingVariant(RuntimeError):
-    """A call that the release has no unit for; the message ends with the spec that would make one."""
 
 
 class Server:

@@ -18,11 +18,18 @@ static precast_status run(precast_release *release, const precast_unit_record *u
     int32_t size[3] = {(int32_t)grid[0], (int32_t)grid[1], (int32_t)grid[2]};
     precast_entry entry;
     memcpy(&entry, &function, sizeof entry);
-    int failed = precast_run_programs(release->pool, entry, parameters->values, size, unit->thread_scratch_bytes);
+    precast_complaint complaint;
+    int failed =
+        precast_run_programs(release->pool, entry, parameters->values, size, unit->thread_scratch_bytes, &complaint);
     if (failed < 0)
         return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for %u bytes of scratch of %s",
                             unit->thread_scratch_bytes, text);
-    return failed ? precast_fail(PRECAST_KERNEL_FAILED, "a device assertion failed in %s", text) : PRECAST_OK;
+    if (!failed)
+        return PRECAST_OK;
+    if (!complaint.words)
+        return precast_fail(PRECAST_KERNEL_FAILED, "a device assertion failed in %s", text);
+    return precast_fail(PRECAST_KERNEL_FAILED, "a device assertion failed in %s: %s, in program (%u, %u, %u)", text,
+                        complaint.words, complaint.program[0], complaint.program[1], complaint.program[2]);
 }
 
 /* Passes' buffers are plain memory here. */

@@ -1,10 +1,12 @@
 #include "pool.h"
+#include "quota.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SPARES = 16, CHUNKS_PER_THREAD = 8 };
 
@@ -22,6 +24,7 @@ typedef struct job {
     size_t scratch_bytes;
     _Atomic int64_t claimed;
     _Atomic int failed;
+    precast_complaint complaint; /* of the thread that set `failed` */
     int helpers, most_helpers; /* guarded by the pool's lock */
 } job;
 
@@ -37,7 +40,7 @@ struct precast_pool {
     _Atomic(scratch *) spares[SPARES];
 };
 
-static int count_processors(void) {
+static int count_affinity(void) {
     for (int size = 1024; size <= 1 << 20; size *= 4) {
         cpu_set_t *set = CPU_ALLOC(size);
         int count = 0;
@@ -50,6 +53,12 @@ static int count_processors(void) {
             return count;
     }
     return 1;
+}
+
+/* Those that the process may run on, and no more than its control groups have time for. */
+static int count_processors(void) {
+    int count = count_affinity(), quota = precast_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    return quota && quota < count ? quota : count;
 }
 
 /* Scratch is lent from a few kept blocks, so that at most SPARES outlive the launches that needed them. */
@@ -76,6 +85,12 @@ static void give_scratch(precast_pool *pool, scratch *block) {
     free(block);
 }
 
+static void note_failure(job *work, const scratch *block) {
+    int none = 0;
+    if (atomic_compare_exchange_strong(&work->failed, &none, 1) && block && block->bytes >= sizeof work->complaint)
+        memcpy(&work->complaint, block->memory, sizeof work->complaint);
+}
+
 static void run_chunks(precast_pool *pool, job *work) {
     scratch *block = NULL;
     int64_t begin;
@@ -85,8 +100,10 @@ static void run_chunks(precast_pool *pool, job *work) {
             atomic_store(&work->failed, -1);
             break;
         }
+        if (block && block->bytes >= sizeof work->complaint)
+            memset(block->memory, 0, sizeof work->complaint);
         if (work->entry(work->arguments, work->grid, begin, end, block ? block->memory : NULL))
-            atomic_store(&work->failed, 1);
+            note_failure(work, block);
         if (atomic_load(&work->failed))
             break;
     }
@@ -221,7 +238,7 @@ static void share(precast_pool *pool, job *work, int threads) {
 }
 
 int precast_run_programs(precast_pool *pool, precast_entry entry, const uint64_t *arguments, const int32_t grid[3],
-                         size_t scratch_bytes) {
+                         size_t scratch_bytes, precast_complaint *complaint) {
     job work = {.entry = entry, .arguments = arguments, .grid = grid, .scratch_bytes = scratch_bytes};
     work.total = (int64_t)grid[0] * grid[1] * grid[2];
     work.chunk = work.total;
@@ -233,5 +250,7 @@ int precast_run_programs(precast_pool *pool, precast_entry entry, const uint64_t
     } else {
         run_chunks(pool, &work);
     }
+    if (complaint)
+        *complaint = work.complaint;
     return atomic_load(&work.failed);
 }

@@ -39,6 +39,27 @@ typedef enum precast_status {
     PRECAST_UNMET = 13          /* the arguments do not meet what the spec requires */
 } precast_status;
 
+/* A status as it is written here. */
+static inline const char *precast_status_name(precast_status status) {
+    switch (status) {
+    case PRECAST_OK: return "PRECAST_OK";
+    case PRECAST_NO_RELEASE: return "PRECAST_NO_RELEASE";
+    case PRECAST_MISMATCH: return "PRECAST_MISMATCH";
+    case PRECAST_DAMAGED: return "PRECAST_DAMAGED";
+    case PRECAST_UNTRUSTED: return "PRECAST_UNTRUSTED";
+    case PRECAST_NO_DEVICE: return "PRECAST_NO_DEVICE";
+    case PRECAST_NO_UNIT: return "PRECAST_NO_UNIT";
+    case PRECAST_BAD_ARGUMENT: return "PRECAST_BAD_ARGUMENT";
+    case PRECAST_BAD_GRID: return "PRECAST_BAD_GRID";
+    case PRECAST_OUT_OF_MEMORY: return "PRECAST_OUT_OF_MEMORY";
+    case PRECAST_DRIVER_FAILED: return "PRECAST_DRIVER_FAILED";
+    case PRECAST_KERNEL_FAILED: return "PRECAST_KERNEL_FAILED";
+    case PRECAST_SYSTEM_FAILED: return "PRECAST_SYSTEM_FAILED";
+    case PRECAST_UNMET: return "PRECAST_UNMET";
+    }
+    return "no status of precast.h";
+}
+
 /* Element types: values of dtype axes. */
 typedef enum precast_type {
     PRECAST_I1 = 1, PRECAST_I8, PRECAST_I16, PRECAST_I32, PRECAST_I64,

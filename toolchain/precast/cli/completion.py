@@ -1,0 +1,43 @@
+"""`precast completion SHELL`: a script that completes command lines. In: a shell's name. Out: the script."""
+
+from __future__ import annotations
+
+import argparse
+
+HELP = "Print a script that completes precast's command lines in a shell."
+
+SHELLS = ("bash", "zsh", "fish")
+FOLDERS = ("DIR", "FOLDER")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS, help="for example: `source <(precast completion bash)`")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    print(render_script(arguments.shell))
+    return 0
+
+
+def render_script(shell: str) -> str:
+    import shtab
+
+    from precast.cli import COMMANDS, build_parser
+
+    parser = build_parser(COMMANDS)
+    _mark_files(parser)
+    return str(shtab.complete(parser, shell=shell))
+
+
+def _mark_files(parser: argparse.ArgumentParser) -> None:
+    """Says which arguments are files and which are folders, by the type and the name that help shows."""
+    import shtab
+
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for command in set(action.choices.values()):
+                _mark_files(command)
+        elif action.metavar in FOLDERS:
+            action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]  # shtab's own way to say it
+        elif action.metavar == "FILE":
+            action.complete = shtab.FILE  # type: ignore[attr-defined]

@@ -1,0 +1,43 @@
+"""A build as JSON, one object a line; the last is the summary. In: events. Out: lines on a stream."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TextIO
+
+from precast.errors import PrecastError
+from precast.progress.events import Summary
+from precast.progress.failure import describe_failure
+
+
+class JsonReporter:
+    """One JSON object per line; the last is the summary."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def begin(self, steps: int) -> None:
+        self._write("begin", steps=steps)
+
+    def started(self, step: str) -> None:
+        self._write("started", step=step)
+
+    def ended(self, step: str, seconds: float, reused: bool) -> None:
+        self._write("ended", step=step, seconds=round(seconds, 4), reused=reused)
+
+    def failed(self, step: str, error: PrecastError) -> None:
+        self._write("failed", **describe_failure(step, error).as_event())
+
+    def warned(self, message: str) -> None:
+        self._write("warning", message=message)
+
+    def finish(self, summary: Summary) -> None:
+        values = asdict(summary)
+        if not summary.checked:
+            del values["checked"]
+        self._write("summary", **values)
+
+    def _write(self, event: str, **values: object) -> None:
+        self._stream.write(json.dumps({"event": event, **values}, ensure_ascii=False) + "\n")
+        self._stream.flush()
