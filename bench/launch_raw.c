@@ -204,7 +204,7 @@ static int fill_bare(FILE *images) {
 static int fill_ours(const char *folder) {
     float last = 0;
     if (open_driver() || bench_open(folder, &release) ||
-        bench_fill(release, NULL, (bench_fill_axes){0}, (void *)memory, 2.5f, N) ||
+        bench_fill(release, NULL, (bench_fill_axes){.BLOCK = PRECAST_ANY}, (void *)memory, 2.5f, N) ||
         cuda.cuMemcpyDtoH(&last, memory + (N - 1) * sizeof last, sizeof last))
         return 1;
     return last != 2.5f;
