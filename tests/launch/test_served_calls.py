@@ -6,6 +6,7 @@ import gc
 import importlib
 import subprocess
 import sys
+import threading
 import weakref
 from dataclasses import replace
 from pathlib import Path
@@ -330,6 +331,38 @@ def test_tuners_and_entries_of_libraries_are_served(known):
     assert set(seen) == {64}
     assert not hasattr(OwnTuner.run, "precast_layer") and not hasattr(Later.run, "precast_layer")
     assert "__init_subclass__" not in vars(Autotuner) and "__getitem__" not in vars(JITFunction)
+
+
+def test_warming_up_is_tritons(known, jit):
+    with known.serve():
+        assert call()
+        kernels.scale.warmup(aligned(64), aligned(64), 2.0, 64, grid=(1,), BLOCK=64)
+    assert [each["warmup"] for each in jit] == [True]
+
+
+def test_known_calls_of_several_threads(known, monkeypatch):
+    failures = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(100):
+                assert call(dtype=("float32", "float64")[number % 2], grid=(1,) if number < 2 else lambda meta: (1,))
+                assert call(MODE=2) and call(num_warps=number)
+                if number == 3:  # looked at anew by everybody
+                    monkeypatch.setattr(kernels, "OFFSET", constexpr(0))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    with known.serve():
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    sys.setswitchinterval(switch)
+    assert not failures
 
 
 def test_jit_functions_of_libraries_keep_their_own_run(known):

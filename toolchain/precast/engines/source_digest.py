@@ -54,7 +54,8 @@ class SourceDigest:
         """
         for owner, name, value in self.reads:
             is_attribute = not isinstance(owner, Mapping)
-            if is_attribute or not _is_known(owner.get("__name__")):
+            is_module = not is_attribute and "__spec__" in owner
+            if not is_module or not _is_known(owner.get("__name__")):
                 yield (owner, name, is_attribute, value) if value is not _MISSING else (owner, name, is_attribute)
 
 

@@ -57,8 +57,10 @@ static PyObject *dispatcher_vectorcall(PyObject *self, PyObject *const *argument
     PyObject *result = call_known(dispatcher, &call);
     if (result || PyErr_Occurred())
         return result;
+    if (!dispatcher->slow)
+        return PyErr_Format(PyExc_RuntimeError, "the server is gone");
     PyObject *positional = positional_of(&call), *keywords = positional ? keywords_of(&call) : NULL;
-    if (keywords && dispatcher->slow)
+    if (keywords)
         result = PyObject_CallFunctionObjArgs(dispatcher->slow, self, call.function, positional, keywords, NULL);
     Py_XDECREF(keywords);
     Py_XDECREF(positional);
@@ -154,7 +156,8 @@ static PyObject *stop(PyObject *self, PyObject *unused) {
     (void)unused;
     dispatcher->active = 0;
     memset(dispatcher->recent, 0, sizeof dispatcher->recent);
-    PyDict_Clear(dispatcher->functions);
+    if (dispatcher->functions)
+        PyDict_Clear(dispatcher->functions);
     Py_RETURN_NONE;
 }
 
