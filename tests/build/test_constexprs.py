@@ -115,4 +115,4 @@ def test_every_kind_of_constexpr_without_a_grid(tmp_path):
     run(tmp_path, "./launch")
     (tmp_path / "kernels/two.toml").write_text(fragment)
     planned = run(tmp_path, sys.executable, "-m", "precast", "plan", "--kernel", "one_2")
-    assert "one_2@cpu:x86-64-v2" in planned
+    assert "one_2:out%16,x%16,n%16@cpu:x86-64-v2" in planned  # as the arguments were
