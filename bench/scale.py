@@ -2,8 +2,10 @@
 
 `python bench/scale.py --units 6000` makes a project of small kernels, each in some variants for two targets, and one
 more kernel of a single unit, which is the one that an edit makes stale. `--engine standin` compiles nothing, so that
-what is measured is the graph alone; its units are then made in this process, outside of the clock. `--json` prints one
-object as the last line. Times are of whole processes by the wall clock; medians of `--repeat` runs.
+what is measured is the graph alone; its units are then made in this process, outside of the clock. `--engine none`
+makes files in place of units, and the snapshot that a build of them would leave: enough for null builds of any size.
+`--json` prints one object as the last line. Times are of whole processes, by the wall clock and of the processor, which
+says more where a machine is shared; medians of `--repeat` runs.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,6 +32,7 @@ TARGETS = ("cuda:90", "hip:gfx942")
 BLOCKS = (64, 128, 256, 512, 1024)
 DTYPES = ("fp32", "fp16")
 PER_KERNEL = len(TARGETS) * len(BLOCKS) * len(DTYPES)
+STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin")
 SETTLED_S = 2.3  # then the times of files can be trusted
 SETTINGS = """
 [tool.precast]
@@ -120,6 +124,26 @@ def make_units(folder: Path) -> None:
     session.close()
 
 
+def fake_units(folder: Path, units: int) -> None:
+    """Files as units have them, a snapshot of these, and what a small build in this place rested on."""
+    from precast.digest import look_at
+    from precast.graph.request import Request
+    from precast.graph.snapshot import FileTable, read_snapshot, snapshot_path, write_snapshot
+
+    place, root = folder / snapshot_path(Request()), folder.resolve()
+    asker = json.loads(place.read_bytes().split(b"\n")[1])["asker"]
+    snapshot = read_snapshot(place, asker)
+    states = {}
+    for number in range(units):
+        unit = f"build/units/cuda-90/faked_kernel-{number:012x}"
+        (root / unit).mkdir(parents=True)
+        for name in ("facts.json", "key.json", *(f"faked_kernel.{stage}" for stage in STAGES)):
+            (root / unit / name).write_text(name)
+            states[f"{unit}/{name}"] = look_at(root / unit / name)
+    outputs = FileTable.of(states)
+    write_snapshot(place, replace(snapshot, outputs=outputs, units=units))
+
+
 def build(folder: Path) -> dict:
     """One `precast build`: wall and processor seconds, peak memory of its process, seconds of units, its summary."""
     command = [sys.executable, "-m", "precast", "build", "-j2", "--json", "--project", str(folder)]
@@ -166,8 +190,8 @@ def measure_one(folder: Path, repeat: int) -> dict:
     for number in range(repeat):
         time.sleep(SETTLED_S)
         build(folder)  # so that the last build's files are known
-        add_source = KERNEL.format(name=SINGLE, number=1000 + number)
-        (folder / "kernels" / f"{SINGLE}.py").write_text(add_source)
+        new_source = KERNEL.format(name=SINGLE, number=1000 + number)
+        (folder / "kernels" / f"{SINGLE}.py").write_text(new_source)
         runs.append(build(folder))
         assert len(runs[-1]["units"]) == 1
     over = [run["wall_s"] - run["units"][0] for run in runs]
@@ -180,12 +204,14 @@ def measure_plan(folder: Path, repeat: int) -> dict:
     from precast.plan import plan_project
     from precast.project import read_project
 
-    times, units = [], 1
+    times, spent, units = [], [], 1
     for _ in range(repeat):
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), time.process_time()
         units = len(plan_project(read_project(folder)).units)
         times.append(time.perf_counter() - begun)
-    return {"plan_s": round(min(times), 3), "plan_ms_per_unit": round(min(times) / units * 1000, 4)}
+        spent.append(time.process_time() - before)
+    each = round(min(times) / units * 1000, 4)
+    return {"plan_s": round(min(times), 3), "plan_ms_per_unit": each, "plan_cpu_s": round(min(spent), 3)}
 
 
 def median(runs: list[dict], key: str) -> float:
@@ -196,10 +222,17 @@ def peak_of(runs: list[dict]) -> float:
     return max(run["peak_mb"] for run in runs)
 
 
-def measure(folder: Path, units: int, standin: bool, only: list[str], repeat: int) -> dict:
-    make_project(folder, units, standin)
+def measure(folder: Path, units: int, engine: str, only: list[str], repeat: int) -> dict:
+    make_project(folder, units if engine != "none" else 1, engine != "triton")
     result: dict = {}
-    if standin and "full" not in only:
+    if engine == "none":
+        build(folder)
+        fake_units(folder, units)
+        time.sleep(SETTLED_S)
+        first = build(folder)
+        return {"units": first["summary"]["units"], "first_null_build_s": round(first["wall_s"], 3),
+                **measure_null(folder, repeat)}  # fmt: skip
+    if engine == "standin" and "full" not in only:
         make_units(folder)
     first = build(folder)
     result |= {"units": first["summary"]["units"]}
@@ -220,7 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--units", type=int, default=6000, metavar="N")
     parser.add_argument("--only", action="append", choices=("null", "one", "full"), help="default: null and one")
-    parser.add_argument("--engine", choices=("triton", "standin"), default="triton")
+    parser.add_argument("--engine", choices=("triton", "standin", "none"), default="triton")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="runs of each")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="keep the project here")
     parser.add_argument("--json", action="store_true", help="one object on the last line")
@@ -229,7 +262,7 @@ def main() -> None:
     only = arguments.only or ["null", "one"]
     scratch = arguments.folder or Path(tempfile.mkdtemp(prefix="precast-scale-"))
     try:
-        result = measure(scratch / "project", arguments.units, arguments.engine == "standin", only, arguments.repeat)
+        result = measure(scratch / "project", arguments.units, arguments.engine, only, arguments.repeat)
     finally:
         if not arguments.folder:
             shutil.rmtree(scratch, ignore_errors=True)

@@ -1,5 +1,6 @@
 """Releases: manifest and schema, placing, damage, keeping, signatures."""
 
+import hashlib
 import json
 import os
 import shutil
@@ -10,10 +11,12 @@ import pytest
 from release_fixture import make_parts, make_release
 
 from precast.cli import main
+from precast.codec import to_json
 from precast.errors import BugError, ReleaseError
 from precast.release.clean import list_releases, remove_releases
-from precast.release.contents import compose_release
+from precast.release.contents import compose_release, describe_images, join_release
 from precast.release.folder import place_release, read_pointer
+from precast.release.kept import read_part, write_part
 from precast.release.manifest import MANIFEST, Manifest, manifest_schema, read_manifest
 from precast.release.sign import make_keys, sign_release, verify_signature
 from precast.release.verify import find_faults, verify_release
@@ -72,6 +75,33 @@ def test_unchanged_files_are_hard_links(tmp_path):
     two = place_release(tmp_path / "home", {**contents, "index.bin": (one / "index.bin").read_bytes()}, extended)
     assert (two / "index.bin").stat().st_ino == (one / "index.bin").stat().st_ino
     assert (two / "lib/libdemo.so").stat().st_ino == (tmp_path / "build/libdemo.so").stat().st_ino
+
+
+def test_manifest_of_joined_texts_is_canonical_json(tmp_path):
+    """Put together of texts, it is what JSON makes of the whole."""
+    for units in (["fp16", "fp32", "bf16"], ["fp32"]):
+        _, manifest = compose_release(make_parts(tmp_path, {each: each.encode() for each in units}))
+        body = json.loads(to_json(manifest))
+        compact = json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+        body["content"] = hashlib.sha256(compact.encode()).hexdigest()
+        assert manifest.data.decode() == json.dumps(body, sort_keys=True, ensure_ascii=False, indent=1) + "\n"
+        assert len(body["units"]) == len(units)
+
+
+def test_what_a_release_says_of_images_is_kept_under_a_key(tmp_path):
+    parts = make_parts(tmp_path, {"fp16": b"image one", "fp32": b"image two"})
+    part = describe_images(parts.images[0], parts.interface)
+    path = tmp_path / "kept"
+    write_part(path, "key", part)
+    kept = read_part(path, "key")
+    files = [(parts.images[0].file, kept)]
+    assert join_release(parts, files)[1].data == compose_release(parts)[1].data
+    assert join_release(parts, files)[0]["index.bin"] == compose_release(parts)[0]["index.bin"]
+    assert read_part(path, "other") is None and read_part(tmp_path / "none", "key") is None
+    whole = path.read_bytes()
+    for place in range(0, len(whole), 97):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        assert read_part(path, "key") is None
 
 
 def test_same_release_again_is_left_as_it_is(tmp_path):

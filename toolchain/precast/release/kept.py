@@ -1,15 +1,17 @@
 """What a release says of files with images, kept from one build to the next under the key of what it is made from.
 
 In: parts. Out: the same parts, or nothing where another key was meant, or a bit has changed. Losing them costs time.
+A file has a line of JSON, and below it the units' texts as they are, which are most of it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from pathlib import Path
+from typing import Any
 
 from precast.digest import digest_text, seal, unseal
 from precast.errors import PrecastError
@@ -27,25 +29,29 @@ def part_name(place: str) -> str:
 
 def read_part(path: Path, key: str) -> ImagesPart | None:
     try:
-        found, file, units = json.loads(unseal(path.read_bytes()) or b"[0,0,0]")
+        head, _, texts = (unseal(path.read_bytes()) or b"").partition(b"\n")
+        found, file, units = json.loads(head)
     except (OSError, ValueError):
         return None
-    if found != key:
-        return None
-    return ImagesPart(
-        ReleaseFile(*file),
-        tuple(
-            UnitPart(IndexEntry(*entry), ImagePlace(*image), UnitTexts(*texts), reproducible)
-            for entry, image, texts, reproducible in units
-        ),
-    )
+    return ImagesPart(ReleaseFile(*file), tuple(_read_units(units, texts))) if found == key else None
+
+
+def _read_units(units: Iterable[Any], texts: bytes) -> Iterator[UnitPart]:
+    position = 0
+    for entry, image, reproducible, shown, compact in units:
+        middle, end = position + shown, position + shown + compact
+        found = UnitTexts(texts[position:middle], texts[middle:end])
+        yield UnitPart(IndexEntry(*entry), ImagePlace(*image), found, reproducible)
+        position = end
 
 
 def write_part(path: Path, key: str, part: ImagesPart) -> None:
     """Keeps a part. That it cannot be written is no error."""
-    units = [(each.entry, astuple(each.image), each.texts, each.reproducible) for each in part.units]
+    units = [(each.entry, astuple(each.image), each.reproducible, *map(len, each.texts)) for each in part.units]
+    head = json.dumps((key, astuple(part.file), units), separators=(",", ":")).encode()
+    texts = b"".join(text for each in part.units for text in each.texts)
     with contextlib.suppress(PrecastError):
-        write_file(path, seal(json.dumps((key, astuple(part.file), units), separators=(",", ":")).encode()))
+        write_file(path, seal(head + b"\n" + texts))
 
 
 def drop_others(folder: Path, names: Iterable[str]) -> None:

@@ -118,15 +118,15 @@ class WrittenManifest:
 
 
 class UnitTexts(NamedTuple):
-    """One unit as it stands in the file, and as it counts for the digest of the content."""
+    """One unit as it stands in the file, and as it counts for the digest of the content, in UTF-8."""
 
-    shown: str
-    compact: str
+    shown: bytes
+    compact: bytes
 
 
 def write_unit(unit: ManifestUnit) -> UnitTexts:
     data = json.loads(to_json(unit))
-    return UnitTexts(_show(data).replace("\n", "\n  "), _write_compact(data))
+    return UnitTexts(_show(data).replace("\n", "\n  ").encode(), _write_compact(data).encode())
 
 
 def join_manifest(head: Manifest, units: Iterable[tuple[str, UnitTexts]]) -> WrittenManifest:
@@ -136,18 +136,18 @@ def join_manifest(head: Manifest, units: Iterable[tuple[str, UnitTexts]]) -> Wri
     """
     ordered = sorted(units, key=lambda each: each[0])
     body = json.loads(to_json(replace(head, units=())))
-    compact = _put_units(_write_compact(body), '"units":[', ",".join(texts.compact for _, texts in ordered))
-    body["content"] = hashlib.sha256(compact.encode()).hexdigest()
-    shown = ",\n  ".join(texts.shown for _, texts in ordered)
-    text = _put_units(_show(body), '"units": [', f"\n  {shown}\n " if ordered else "")
+    compact = _put_units(_write_compact(body), '"units":[', b",".join(texts.compact for _, texts in ordered))
+    body["content"] = hashlib.sha256(compact).hexdigest()
+    shown = b",\n  ".join(texts.shown for _, texts in ordered)
+    data = _put_units(_show(body), '"units": [', b"\n  " + shown + b"\n " if ordered else b"")
     names = tuple(name for name, _ in ordered)
-    return WrittenManifest(head.project_version, names, head.files, head.reproducible, f"{text}\n".encode())
+    return WrittenManifest(head.project_version, names, head.files, head.reproducible, data + b"\n")
 
 
-def _put_units(text: str, opening: str, units: str) -> str:
+def _put_units(text: str, opening: str, units: bytes) -> bytes:
     """`text` with its empty list of units filled: the last thing in it."""
     before, found, after = text.rpartition(opening)
-    return f"{before}{found}{units}{after}"
+    return b"".join([before.encode(), found.encode(), units, after.encode()])
 
 
 def _show(data: object) -> str:
