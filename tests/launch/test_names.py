@@ -55,7 +55,7 @@ def test_the_package_defines_what_the_list_says():
     assert [name for name in public | used if not kernel_fault(name)] == []
     assert {name for name in {*LIBRARY_FUNCTIONS, *PACKAGE_NAMES} & public} == {
         "check_signature", "preload", "query", "release", "selfcheck", "serve", "set_allocator", "set_buffer_reader",
-        "set_threads", "unload", "LaunchError", "MissingVariant",
+        "set_threads", "unload", "LaunchError", "MissingVariant", "register_torch_ops",
     }  # fmt: skip
     assert public | used >= STUB_NAMES | PACKAGE_NAMES
 

@@ -24,6 +24,7 @@ from precast.launch.formats import (
 from precast.launch.formats.values import word_of
 from precast.launch.help import render_help
 from precast.launch.names import find_name_faults, kernel_identifier, word_macro
+from precast.launch.package.torch_ops import Signature
 from precast.spec.model import Constant, Spelled, format_constant
 from precast.spec.reserved import c_name
 
@@ -85,6 +86,7 @@ class KernelContext:
     stub_arguments: tuple[StubContext, ...]
     stub_axes: tuple[StubContext, ...]
     help: str  # a literal of Python's
+    signature: str  # one, too: `package.torch_ops.Signature`
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,7 @@ def _kernel(interface: ReleaseInterface, kernel: KernelInterface, number: int) -
         stub_arguments=tuple(_stub_arguments(kernel.arguments)),
         stub_axes=(*map(_stub_axis, kernel.axes), *map(_stub_constant, kernel.constants)),
         help=repr(render_help(kernel, interface.units)),
+        signature=repr(_signature(kernel)),
     )
 
 
@@ -189,6 +192,22 @@ def _stub_argument(argument: ArgumentInterface) -> StubContext:
 def _stub_axis(axis: AxisInterface) -> StubContext:
     literal = ", ".join(_python_literal(value) for value in axis.values)
     return StubContext(f"{python_name(axis.name)}: {'float' if axis.kind == 'float' else f'Literal[{literal}]'} = ...")
+
+
+def _signature(kernel: KernelInterface) -> Signature:
+    arguments = tuple((each.name, _argument_kind(each)) for each in kernel.arguments)
+    return arguments, tuple((axis.name, axis.kind) for axis in kernel.axes), kernel.has_grid
+
+
+def _argument_kind(argument: ArgumentInterface) -> str:
+    if len(argument.slots) > 1 or argument.slots[0].name != argument.name:
+        return "tuple"
+    slot = argument.slots[0]
+    if slot.type in ("ptr", "const ptr"):
+        return f"{'const ' * slot.type.startswith('const')}tensor{'?' * slot.optional}"
+    if slot.type == "tensordesc":
+        return "descriptor"
+    return "bool" if slot.type in ("i1", "u1") else "int" if slot.type[0] in "iu" else "float"
 
 
 def _stub_constant(constant: AxisInterface) -> StubContext:

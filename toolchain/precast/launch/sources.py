@@ -16,13 +16,25 @@ from precast.engines import source_digest, source_text
 from precast.errors import ToolError
 from precast.launch.context import LibraryContext, describe_library
 from precast.launch.formats import ReleaseInterface
-from precast.launch.package import calls, errors, fragment, hooks, layers, serve, specialization, tuned, variants
+from precast.launch.package import (
+    calls,
+    errors,
+    fragment,
+    hooks,
+    layers,
+    serve,
+    specialization,
+    torch_ops,
+    tuned,
+    variants,
+)
 from precast.spec import names, spelling
 
 RUNTIME = Path(__file__).parent / "runtime"
 # Modules of ours that go into a release's package, where they import one another: else the standard library alone.
 PACKAGE_MODULES = {"_serve": serve, "_errors": errors, "_calls": calls, "_variants": variants, "_fragment": fragment,
                    "_hooks": hooks, "_layers": layers, "_specialization": specialization, "_tuned": tuned,
+                   "_torch_ops": torch_ops,
                    "_source_digest": source_digest, "_source_text": source_text, "_spelling": spelling,
                    "_names": names}  # fmt: skip
 

@@ -14,7 +14,9 @@ LIBRARY_FUNCTIONS = (
     "set_allocator", "set_buffer_reader", "version",
 )  # fmt: skip
 # What every package has besides, and what the types of its kernels are written with.
-PACKAGE_NAMES = frozenset({"release", "serve", "check_signature", "LaunchError", "MissingVariant"})
+PACKAGE_NAMES = frozenset(
+    {"release", "serve", "check_signature", "LaunchError", "MissingVariant", "register_torch_ops"}
+)
 STUB_NAMES = frozenset({
     "Any", "Callable", "Grid", "Literal", "Protocol", "Release", "RuntimeError", "Tensor", "bool", "bytes",
     "dict", "float", "int", "list", "object", "str", "tuple",
