@@ -20,7 +20,6 @@ import types
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from operator import eq, is_
 
 from precast.worker.descendants import children_of
 
@@ -62,23 +61,22 @@ class ProcessState:
 class _Names:
     """What stands in a module or a class, as it was; and by full name the classes among it that are its own."""
 
-    values: Mapping[str, object]
+    names: list[str]
+    values: list[object]
     classes: tuple[tuple[str, type], ...] = ()
 
     def stand_in(self, now: Mapping[str, object]) -> bool:
-        """Whether all of it is there now, object by object: the quick question, asked of thousands for each job."""
-        return (
-            len(self.values) == len(now)
-            and all(map(is_, self.values.values(), now.values()))
-            and all(map(eq, self.values, now))
-        )
+        """Whether all of it is there now: the quick question, asked of thousands for each job. Lists take what is the
+        same object for equal, and ask only what took another's place."""
+        return list(now) == self.names and list(now.values()) == self.values
 
     def lost_in(self, after: _Names | None) -> bool:
         """Whether something that can be called is gone, or is another."""
         if after is self:
             return False
-        values = after.values if after else {}
-        return any(values.get(name) is not value and callable(value) for name, value in self.values.items())
+        values = dict(zip(after.names, after.values, strict=True)) if after else {}
+        before = zip(self.names, self.values, strict=True)
+        return any(values.get(name) is not value and callable(value) for name, value in before)
 
 
 class _Same:
@@ -180,6 +178,7 @@ def _functions(earlier: Mapping[str, _Names]) -> Iterator[tuple[str, _Names]]:
 def _names(now: Mapping[str, object], earlier: _Names | None, module: str) -> _Names:
     if earlier and earlier.stand_in(now):
         return earlier
-    values = dict(now)
-    classes = [(name, each) for name, each in values.items() if isinstance(each, type) and each.__module__ == module]
-    return _Names(values, tuple((f"{module}.{name}", each) for name, each in classes))
+    names, values = list(now), list(now.values())
+    types = [(name, each) for name, each in zip(names, values, strict=True) if isinstance(each, type)]
+    own = tuple((f"{module}.{name}", each) for name, each in types if each.__module__ == module)
+    return _Names(names, values, own)
