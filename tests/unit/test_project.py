@@ -3,6 +3,7 @@
 import pytest
 from small_projects import SETTINGS, error_text, make_project
 
+from precast.cache.settings import CacheSettings
 from precast.errors import SpecError
 from precast.project import read_project
 from precast.spec.model import CompileSettings
@@ -252,11 +253,39 @@ pyproject.toml:6:16: error: `time_limit_s` must not be negative
             SETTINGS + 'kernels = ["specs/*.toml"]\n',
             "error: no spec file matches `specs/*.toml`\nhint: a spec is a TOML file: kernels/NAME.toml",
         ),
+        (
+            SETTINGS + '[tool.precast.cache]\nurl = "ftp://host/x"\nread = 1\nlimit = "ten"\nuri = "x"\n',
+            """\
+pyproject.toml:6:7: error: `ftp://host/x` is no address of a cache: `ftp://` is no place that Precast knows
+    url = "ftp://host/x"
+          ^~~~~~~~~~~~~~
+hint: a folder, or an address that begins with http://, https://, s3://, gs:// or az://
+
+pyproject.toml:7:8: error: `read` must be true or false, not an integer
+    read = 1
+           ^
+
+pyproject.toml:8:9: error: `ten` is no size
+    limit = "ten"
+            ^~~~~
+hint: write it as `500MB`, `10GB` or `2GiB`
+
+pyproject.toml:9:1: error: unknown key `uri`
+    uri = "x"
+    ^~~
+hint: did you mean `url`?""",
+        ),
     ],
 )
 def test_bad_settings(tmp_path, settings, message):
     make_project(tmp_path, {"pyproject.toml": settings})
     assert error_text(tmp_path) == message
+
+
+def test_a_shared_cache(tmp_path):
+    said = SETTINGS + '[tool.precast.cache]\nurl = "https://host/x"\nwrite = false\nlimit = "1.5 GB"\n'
+    assert project(tmp_path, said).cache == CacheSettings("https://host/x", True, False, 1_500_000_000)
+    assert project(tmp_path, SETTINGS).cache == CacheSettings()
 
 
 def test_no_project(tmp_path):

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from precast.cache.settings import ADDRESS_HINT, SIZE_HINT, CacheSettings, find_address_fault, parse_size
 from precast.digest import digest_text
 from precast.errors import Place, SpecError
 from precast.reads import Read, ReadKind, digest_place, read_variable
@@ -26,9 +27,10 @@ from precast.target import NATIVE, Backend, Target, read_native_level
 SETTINGS_FILE = "pyproject.toml"
 KEYS = (
     "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "environment",
-    "line_info", "time_limit_s", "memory_limit_mb", "max_units", "budget",
+    "line_info", "time_limit_s", "memory_limit_mb", "max_units", "budget", "cache",
 )  # fmt: skip
 MAX_UNITS = 10_000
+CACHE_KEYS = ("url", "read", "write", "limit")
 PASS_KEYS = ("use", "kernels", "variants", "targets", "options", "at", "enabled")
 TRITON_VARIABLE = r"(TRITON|AMDGCN|LLVM|MLIR|PRECAST)_[A-Z0-9_]+"
 # What a worker process is started with, for itself.
@@ -52,6 +54,7 @@ class Project:
     max_units: int = MAX_UNITS  # of one kernel; 0: any number
     release_bytes: int = 0  # that a release may have; 0: any number
     budget_place: Place | None = field(default=None, repr=False, compare=False)
+    cache: CacheSettings = field(default_factory=CacheSettings)
     native: str = ""  # the level that `cpu:native` stands for, where it is among the targets
     reads: tuple[Read, ...] = field(default=(), repr=False, compare=False)  # what the settings were made from
     defaults: Mapping[str, Node] = field(default_factory=dict, repr=False, compare=False)  # options of every kernel
@@ -117,6 +120,7 @@ class _Reader:
             max_units=self._integer(self._fields, "max_units", MAX_UNITS),
             release_bytes=self._integer(budget, "release_bytes", 0),
             budget_place=budget["release_bytes"].place if "release_bytes" in budget else None,
+            cache=self._cache(),
             native=self._native_level,
             reads=tuple(self._reads),
             defaults=defaults,
@@ -231,6 +235,24 @@ class _Reader:
             return self._fields[key].table() if key in self._fields else {}
         return {}
 
+    def _cache(self) -> CacheSettings:
+        """`[tool.precast.cache]`: nothing of it may change what is built."""
+        if "cache" not in self._fields:
+            return CacheSettings()
+        self._problems.add(self._fields["cache"].unknown_keys(CACHE_KEYS))
+        found = CacheSettings()
+        for name, node in self._node_table("cache").items():
+            with self._problems.collect():
+                if name == "url":
+                    found = replace(found, url=_address(node))
+                elif name == "read":
+                    found = replace(found, read=node.boolean())
+                elif name == "write":
+                    found = replace(found, write=node.boolean())
+                elif name == "limit":
+                    found = replace(found, limit=_size(node))
+        return found
+
     def _settings(self) -> CompileSettings:
         line_info, ptxas = False, ""
         with self._problems.collect():
@@ -307,6 +329,20 @@ class _Reader:
 
 def format_texts(texts: Iterable[str]) -> str:
     return ", ".join(f"`{text}`" for text in texts)
+
+
+def _address(node: Node) -> str:
+    fault = find_address_fault(node.text())
+    if fault:
+        raise node.error(f"`{node.text()}` is no address of a cache: {fault}", ADDRESS_HINT)
+    return node.text()
+
+
+def _size(node: Node) -> int:
+    try:
+        return parse_size(node.text())
+    except ValueError:
+        raise node.error(f"`{node.text()}` is no size", SIZE_HINT) from None
 
 
 def _globs(node: Node | None) -> tuple[str, ...]:

@@ -69,6 +69,11 @@ def parse_read(place: str, digest: str = ABSENT) -> Read:
     return Read(ReadKind(kind), name, digest)
 
 
+def lasting(reads: Iterable[Read]) -> tuple[Read, ...]:
+    """Those that another process meets again: of variables the machine's own, for the rest are a worker's or set."""
+    return tuple(each for each in reads if each.kind is not ReadKind.ENVIRONMENT or each.name in INHERITED)
+
+
 def digest_file(path: Path) -> str:
     """The digest of a file's content, or `ABSENT`."""
     try:

@@ -6,12 +6,15 @@ What only a build with something to do needs is imported then.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from argparse import BooleanOptionalAction
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from precast.cache.settings import ADDRESS_HINT, CacheWish, find_address_fault
 from precast.cli.arguments import add_globs, add_project
 from precast.errors import SpecError
 from precast.graph.lock import locked
@@ -47,6 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="then build samples again from nothing and compare (default: 1 %%, at least 10 units)",
     )
+    parser.add_argument("--cache", metavar="URL", help="the shared cache: a folder or an address")
+    parser.add_argument("--no-cache", dest="cache", action="store_const", const="", help="no shared cache")
+    parser.add_argument("--cache-read", action=BooleanOptionalAction, help="whether to take from the shared cache")
+    parser.add_argument("--cache-write", action=BooleanOptionalAction, help="whether to give to the shared cache")
     parser.add_argument(
         "--report",
         action="append",
@@ -68,6 +75,14 @@ def parse_percent(text: str) -> float:
     return percent
 
 
+def parse_address(url: str | None) -> str | None:
+    """The address that a command line gives; a folder is meant from where the command runs."""
+    fault = find_address_fault(url) if url else ""
+    if fault:
+        raise SpecError(f"`{url}` is no address of a cache: {fault}", hint=ADDRESS_HINT)
+    return os.path.abspath(os.path.expanduser(url)) if url and "://" not in url else url
+
+
 def run(arguments: argparse.Namespace) -> int:
     style = next((each for each in ("json", "quiet", "verbose") if getattr(arguments, each)), "")
     reports = tuple(make_reports(arguments.report or (), arguments.project, sys.stderr))
@@ -77,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         jobs=arguments.jobs or 0,
         keep_going=arguments.keep_going,
         check=arguments.check,
+        cache=CacheWish(parse_address(arguments.cache), arguments.cache_read, arguments.cache_write),
     )
     unmoved, refusal = None, check_jobs(arguments.jobs)
     try:

@@ -10,7 +10,7 @@ from precast.errors import BugError
 from precast.graph.collect import collect_leftovers, prune_store
 from precast.graph.lock import LOCK_FILE, locked, remove_locked
 from precast.graph.request import Request
-from precast.graph.session import Session
+from precast.graph.session import Fetch, Session
 from precast.job import Job
 from precast.layout import BUILD, GENERATED
 from precast.progress.events import SilentReporter
@@ -55,5 +55,5 @@ def clean_build(project: Project) -> int:
         session.close()
 
 
-def _refuse(request: Request, on_start: Callable[[Job], None]) -> Executor:
+def _refuse(request: Request, on_start: Callable[[Job], None], fetch: Fetch | None) -> Executor:
     raise BugError("cleaning compiled a unit")

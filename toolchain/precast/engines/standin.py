@@ -74,7 +74,10 @@ class StandinEngine:
         hidden = () if unit.target.kind is Backend.CPU else (("global_scratch", "*i8"), ("profile_scratch", "*i8"))
         symbol = unit.slug.replace("-", "_") if unit.target.kind is Backend.CPU else unit.source.function
         size = len(stages[unit.target.image_suffix].data)
-        return Facts(symbol, tuple(list_parameters(unit, {}, (), hidden)), code_bytes=size)
+        source = (Path(job.project) / unit.source.file).read_text(encoding="utf-8")
+        digest = digest_bytes(_COMMENT.sub("", source).encode())
+        parameters = tuple(list_parameters(unit, {}, (), hidden))
+        return Facts(symbol, parameters, code_bytes=size, source_digest=digest)
 
 
 def obey(verb: str, subject: str, project: Path) -> None:

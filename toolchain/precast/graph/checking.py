@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,20 +21,28 @@ from precast.job import Job
 from precast.plan import make_job
 from precast.project import Project
 
+TAKEN_HINT = "it was not made now but taken from the store or the cache, which holds what is not made here"
 MINIMUM = 10  # samples, where there are so many
 
 
-def choose_samples(units: Sequence[UnitStep], percent: float) -> tuple[UnitStep, ...]:
-    """`percent` of the units, at least `MINIMUM`: other ones whenever anything changes, the same for the same state."""
-    count = min(len(units), max(MINIMUM, -(-len(units) * percent // 100)))
+def choose_samples(units: Sequence[UnitStep], percent: float, reused: Set[str] = frozenset()) -> tuple[UnitStep, ...]:
+    """`percent` of the units, at least `MINIMUM`: other ones whenever anything changes, the same for the same state.
+
+    Half of them, where there are so many, are units whose image this build `reused`: taken from a store, not made.
+    """
+    count = int(min(len(units), max(MINIMUM, -(-len(units) * percent // 100))))
     order = sorted(units, key=lambda step: hashlib.sha256(f"{step.name} {step.given.key}".encode()).digest())
-    return tuple(order[: int(count)])
+    first = [step for step in order if step.name in reused][: -(-count // 2)]
+    return tuple((first + [step for step in order if step not in first])[:count])
 
 
 def check_units(
-    samples: Sequence[UnitStep], project: Project, folder: Path, workers: int
+    samples: Sequence[UnitStep], project: Project, folder: Path, workers: int, reused: Set[str] = frozenset()
 ) -> Iterator[tuple[UnitStep, PrecastError | None]]:
-    """Builds each sample again; with it what is wrong, or None when it is what the build has."""
+    """Builds each sample again; with it what is wrong, or None when it is what the build has.
+
+    The images of those that are `reused` were taken from a store.
+    """
     from precast.worker.pool import WorkerPool
 
     with tempfile.TemporaryDirectory(prefix="precast-check-") as scratch:
@@ -48,7 +56,10 @@ def check_units(
                 except PrecastError as error:
                     yield step, error
                 else:
-                    yield step, compare(step, read_result(folder, step.planned.unit), again)
+                    difference = compare(step, read_result(folder, step.planned.unit), again)
+                    if difference is not None and step.name in reused:
+                        difference.hint = TAKEN_HINT
+                    yield step, difference
 
 
 def _apart(job: Job, place: Path) -> Job:

@@ -36,12 +36,15 @@ def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Se
                 if session.build_script_moved():  # it may build what plans depend on
                     _run_graph(session)
                 elif session.stale:
-                    session.prepare()
+                    if session.sharing is None:
+                        session.prepare()
                     if look is not None:
                         look(session)
                     _run_graph(session)
                 if request.check is not None and not session.failures and not session.interrupted:
                     session.check(request.check)
+                if not session.interrupted:
+                    session.share()
             if session.interrupted:
                 raise KeyboardInterrupt
             summary = session.finish()

@@ -100,6 +100,12 @@ class Index:
         inputs = record.inputs if record else {}
         return {each.removeprefix(READ): digest for each, digest in inputs.items() if each.startswith(READ)}
 
+    def found(self, name: str) -> tuple[Read, ...]:
+        """What a user's code read for a step, as it was found."""
+        record = self._steps.get(name)
+        inputs = record.inputs.items() if record else ()
+        return tuple(parse_read(place.removeprefix(READ), each) for place, each in inputs if place.startswith(READ))
+
     @property
     def steps(self) -> tuple[str, ...]:
         return tuple(self._steps)

@@ -47,12 +47,18 @@ def write_listing(given: ImagesInputs, folder: Path, path: str) -> None:
     write_file(folder / path, "".join(f"{image_path(unit)}\n" for unit in given.units).encode())
 
 
-def make_launchers(given: LaunchersInputs, folder: Path, output: str) -> tuple[str, ...]:
-    """Writes header, launchers, runtime and package sources; files that are right already stay untouched."""
+def render_launchers(interface: ReleaseInterface, version: str) -> dict[str, bytes]:
+    """All that a release has beside images and library, by its place in it."""
     from precast.launch.sources import find_extension, render_library  # Jinja2, which a fresh build never needs
 
-    files = {file.path: file.text.encode() for file in render_library(given.interface, given.version)}
-    files[f"python/{given.interface.name}/_launch.abi3.so"] = find_extension().read_bytes()
+    files = {file.path: file.text.encode() for file in render_library(interface, version)}
+    files[f"python/{interface.name}/_launch.abi3.so"] = find_extension().read_bytes()
+    return files
+
+
+def make_launchers(given: LaunchersInputs, folder: Path, output: str) -> tuple[str, ...]:
+    """Writes header, launchers, runtime and package sources; files that are right already stay untouched."""
+    files = render_launchers(given.interface, given.version)
     root = folder / LAUNCHERS
     for path, data in files.items():
         if not _holds(root / path, data):

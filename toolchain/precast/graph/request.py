@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from precast.cache.settings import CacheWish
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,7 @@ class Request:
     jobs: int = 1
     keep_going: bool = False
     check: float | None = None  # percent of the units to build again, from nothing
+    cache: CacheWish = field(default_factory=CacheWish)
 
     @property
     def everything(self) -> bool:

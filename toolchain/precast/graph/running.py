@@ -23,7 +23,7 @@ from precast.graph.steps import FailedStep, ImagesStep, LaunchersStep, ProbeStep
 from precast.job import Job
 from precast.plan import make_job
 from precast.plan.key import write_key
-from precast.reads import FILES, INHERITED, Read, ReadKind
+from precast.reads import FILES, Read, lasting
 from precast.release.budget import BudgetError
 from precast.spec.closure import INSTALLED
 from precast.worker.walk import LUCK_WARNING
@@ -79,18 +79,41 @@ def _run_release(session: Session, step: ReleaseStep) -> None:
     collect_leftovers(session)
 
 
+def take_shared(session: Session) -> None:
+    """Takes what the shared cache has of the stale units, many at once: they are no jobs any more."""
+    if session.sharing is None or session.sharing.cache.reads is False:
+        return
+    for step, result in session.sharing.take(session.stale_units):
+        session.taken.add(step.name)
+        session.start(step.name)
+        with session.running(step):
+            _note_unit(session, step, result)
+
+
 def _run_unit(session: Session, step: UnitStep) -> None:
-    """Compiles one unit; `CompileError` when it cannot be, and then nothing of it is left."""
-    folder = session.folder / step.planned.folder
+    """Takes or compiles one unit; `CompileError` when it cannot be, and then nothing of it is left."""
+    result = session.sharing.find(step) if session.sharing else None
+    if result is not None:
+        session.start(step.name)
+        _note_unit(session, step, result)
+        return
     try:
         result = session.executor.submit(_make_job(session, step)).result()
         _refuse_moved(session, step)
     except PrecastError:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(session.folder / step.planned.folder, ignore_errors=True)
         session.index.forget([step.name])
         raise
+    _note_unit(session, step, result)
+    if session.sharing:
+        session.sharing.give(step, result)
+
+
+def _note_unit(session: Session, step: UnitStep, result: UnitResult) -> None:
+    """Records a unit whose folder is there."""
+    folder = session.folder / step.planned.folder
     write_key(folder, step.planned.ingredients)
-    reads = [each for each in result.reads if each.kind is not ReadKind.ENVIRONMENT or each.name in INHERITED]
+    reads = lasting(result.reads)
     _tell_new(session, step, reads)
     for warning in result.warnings:
         if warning != LUCK_WARNING:  # said once, of the release

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from precast.errors import BuildFailed, CompileError, PlanError, PrecastError
 from precast.graph.checking import check_units, choose_samples
@@ -34,12 +35,18 @@ from precast.reads import Read, ReadKind, digest_glob
 from precast.release.folder import read_pointer
 from precast.worker.executor import Executor
 
+if TYPE_CHECKING:
+    from precast.graph.sharing import Sharing
 
-def start_pool(request: Request, on_start: Callable[[Job], None]) -> Executor:
+
+Fetch = Callable[[str], bool]  # brings the stage of a key into the store; whether it is there now
+
+
+def start_pool(request: Request, on_start: Callable[[Job], None], fetch: Fetch | None) -> Executor:
     """This machine's workers; none is started before it is known that a unit must be compiled."""
     from precast.worker.pool import WorkerPool  # not for a build that has nothing to do
 
-    return WorkerPool(request.jobs, on_start, keep_going=request.keep_going)
+    return WorkerPool(request.jobs, on_start, keep_going=request.keep_going, fetch=fetch)
 
 
 class Session:
@@ -50,12 +57,12 @@ class Session:
         project: Project,
         request: Request,
         reporter: Reporter,
-        start_executor: Callable[[Request, Callable[[Job], None]], Executor],
+        start_executor: Callable[[Request, Callable[[Job], None], Fetch | None], Executor],
         *,
         aloud: bool = False,
     ) -> None:
-        """`start_executor` takes what was asked for and whom to tell that a job starts. `aloud`: nobody reads
-        `failures` afterwards, so the graph prints them when they happen."""
+        """`start_executor` takes what was asked for, whom to tell that a job starts, and who may bring a stage.
+        `aloud`: nobody reads `failures` afterwards, so the graph prints them when they happen."""
         self.project = project
         self.request = request
         self.folder = project.folder.resolve()
@@ -69,6 +76,8 @@ class Session:
         self._reporter = reporter
         self._start_executor = start_executor
         self._executor: Executor | None = None
+        self._sharing: Sharing | None = None
+        self.taken: set[str] = set()  # units that the shared cache had, before the graph was declared
         self._lock = threading.RLock()
         self._outcomes: dict[str, str] = {}  # unit text -> built, reused, failed
         self._started: dict[str, float] = {}  # steps that run, by name
@@ -146,10 +155,29 @@ class Session:
         """Where units are compiled; made when it is known that one must be."""
         with self._lock:
             if self._executor is None:
-                self._executor = self._start_executor(self.request, lambda job: self.start(str(job.unit)))
+                fetch = self.sharing.fetch_stage if self.sharing and self.sharing.cache.reads else None
+                self._executor = self._start_executor(self.request, lambda job: self.start(str(job.unit)), fetch)
                 if self.interrupted:
                     self._executor.close(cancel=True)
             return self._executor
+
+    @property
+    def sharing(self) -> Sharing | None:
+        """The shared cache; None where there is none, or nothing may be done with it."""
+        settings = self.request.cache.over(self.project.cache)
+        if not settings.url or not (settings.read or settings.write):
+            return None
+        with self._lock:
+            if self._sharing is None:
+                from precast.graph.sharing import open_sharing  # not for a build that has nothing to do
+
+                self._sharing = open_sharing(settings, self.project, self.folder, self.warn)
+            return self._sharing
+
+    def share(self) -> None:
+        """Waits until the cache has what it was given."""
+        if self._sharing is not None:
+            self._sharing.cache.finish()
 
     def prepare(self) -> None:
         """Has workers get ready for the stale units, if there are any, while the graph is still to be made."""
@@ -189,13 +217,18 @@ class Session:
                 made_anew.update(step.outputs)
         return tuple(stale.values())
 
+    @property
+    def stale_units(self) -> tuple[UnitStep, ...]:
+        """The units that must still be made."""
+        return tuple(step for step in self.stale if isinstance(step, UnitStep) and step.name not in self.taken)
+
     @cached_property
     def _stale_names(self) -> frozenset[str]:
         return frozenset(step.name for step in self.stale)
 
     def is_declared(self, step: Step) -> bool:
         """Whether the graph must know a step: all for plain `scons`, which may be asked for any; else the stale."""
-        return self.aloud or step.name in self._stale_names
+        return self.aloud or (step.name in self._stale_names and step.name not in self.taken)
 
     @cached_property
     def _made_anew(self) -> frozenset[str]:
@@ -274,14 +307,17 @@ class Session:
     def interrupt(self) -> None:
         """Ends running jobs. Called from a signal handler, so another thread does it."""
         self.interrupted = True
+        if self._sharing is not None:  # its answers are waited for
+            self._sharing.cache.close()
         executor = self._executor
         if executor is not None:
             threading.Thread(target=lambda: executor.close(cancel=True), name="precast-interrupt").start()
 
     def check(self, percent: float) -> None:
         """Builds samples again from nothing; one that comes out otherwise is a failure of the build."""
-        samples = choose_samples(self.steps.units, percent)
-        for step, error in check_units(samples, self.project, self.folder, self.request.jobs):
+        reused = {name for name, outcome in self._outcomes.items() if outcome == "reused"}
+        samples = choose_samples(self.steps.units, percent, reused)
+        for step, error in check_units(samples, self.project, self.folder, self.request.jobs, reused):
             self._checked += 1
             if error is not None:
                 self.fail(step.name, error)
@@ -320,9 +356,11 @@ class Session:
         return str(home / read_pointer(home, str(pointer)).path) if pointer.exists() else ""
 
     def close(self) -> None:
-        """Ends the workers, whatever they do, and closes the index."""
+        """Ends the workers, whatever they do, and closes the cache and the index."""
         with self._lock:
             executor, self._executor = self._executor, None
+        if self._sharing is not None:
+            self._sharing.cache.close()
         if executor is not None:  # not under the lock, which a job that starts just now waits for
             executor.close(cancel=True)
         self.index.close()

@@ -179,7 +179,7 @@ def plan_steps(
     )
     given = LaunchersInputs(own, interface, project.version)
     launchers = LaunchersStep("launchers", given, (), (f"{LAUNCHERS}/files.json",))
-    library = _plan_library(toolchain, interface, launchers.outputs + script)
+    library = plan_library(toolchain, interface, launchers.outputs + script)
     images = (*packs, *cpu_libraries)
     release = ReleaseStep(
         "release",
@@ -289,7 +289,8 @@ def _plan_cpu_library(
     )
 
 
-def _plan_library(toolchain: Toolchain, interface: ReleaseInterface, inputs: tuple[str, ...]) -> LibraryStep:
+def plan_library(toolchain: Toolchain, interface: ReleaseInterface, inputs: tuple[str, ...]) -> LibraryStep:
+    """The step that compiles and links the launchers' library."""
     file = f"lib{interface.name}.so"
     link = (*toolchain.link, soname_flag(file))
     given = LibraryInputs(f"lib/{file}", toolchain.compile, link, toolchain.libraries)

@@ -22,10 +22,11 @@ import SCons.Util
 
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
+from precast.graph.inputs import LibraryInputs
 from precast.graph.lock import locked
 from precast.graph.making import write_listing
 from precast.graph.request import Request
-from precast.graph.running import note_made, run_step
+from precast.graph.running import note_made, run_step, take_shared
 from precast.graph.scons_surface import (
     StepAction,
     build_now,
@@ -39,7 +40,7 @@ from precast.graph.scons_surface import (
 from precast.graph.session import Session, start_pool
 from precast.graph.steps import ImagesStep, Step, UnitStep
 from precast.launch.sources import library_sources
-from precast.layout import BUILD, LAUNCHERS, OBJECTS, SIGNATURES, facts_path
+from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SIGNATURES, facts_path
 from precast.progress.choosing import choose_reporter
 from precast.project import SETTINGS_FILE, read_project
 from precast.worker.memory import default_worker_count
@@ -71,6 +72,7 @@ def _declare_project(env: Any, plugins: Any = ()) -> Any:
         _build_plugins(env, session, SCons.Util.flatten(plugins))
         session.begin()
         if not session.aloud:  # plain `scons` may be asked for less
+            take_shared(session)
             session.prepare()
         return declare_graph(env, session)
     except Exception as error:
@@ -104,6 +106,7 @@ def _open_session(env: Any) -> Session:
     session = Session(read_project(Path()), request, reporter, start_pool, aloud=True)
     stack.callback(session.close)
     stack.callback(lambda: session.begun and session.finish())
+    stack.callback(session.share)
     atexit.register(stack.close)
     install_session(session)
     return session
@@ -179,12 +182,19 @@ def _declare_cpu_library(env: Any, session: Session, step: ImagesStep) -> None:
 def _declare_library(env: Any, session: Session) -> None:
     """Launcher sources, and the library that C compiler and linker make of them."""
     steps = session.steps
-    given = steps.library.given
     sources = library_sources(steps.launchers.given.interface)
     made = [*steps.launchers.outputs, *(f"{LAUNCHERS}/{path}" for path in sources)]
     make = partial(run_step, session, steps.launchers)
     launchers = env.Command([f"#{path}" for path in made], [f"#{SETTINGS_FILE}"], StepAction("launchers", make))
     env.Precious(launchers)
+    objects, library = declare_objects(env, steps.library.given, sources)
+    begin, end = _recording(env, session, steps.library, [path_of(each) for each in SCons.Util.flatten(objects)])
+    env.AddPreAction(library, begin)
+    env.AddPostAction(library, end)
+
+
+def declare_objects(env: Any, given: LibraryInputs, sources: Iterable[str]) -> tuple[list[Any], Any]:
+    """The launchers' library as the C builders make it, from sources below the launchers' folder; with its objects."""
     flags = {
         "CCFLAGS": list(given.compile),
         "CFLAGS": [],
@@ -198,16 +208,14 @@ def _declare_library(env: Any, session: Session) -> None:
         for path in sources
     ]
     library = env.SharedLibrary(
-        f"#{steps.library.outputs[0]}",
+        f"#{LIBRARIES}/{Path(given.place).name}",
         objects,
         SHLINKFLAGS=list(given.link),
         LIBS=list(given.libraries),
         LIBPATH=[],
         SHLIBPREFIX="",
     )
-    begin, end = _recording(env, session, steps.library, [path_of(each) for each in SCons.Util.flatten(objects)])
-    env.AddPreAction(library, begin)
-    env.AddPostAction(library, end)
+    return objects, library
 
 
 def _recording(env: Any, session: Session, step: Step, objects: Iterable[str]) -> tuple[StepAction, StepAction]:

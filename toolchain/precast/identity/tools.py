@@ -21,6 +21,7 @@ from precast.target import Backend, Target
 Tools = tuple[tuple[str, str], ...]  # (name, identity), sorted by name
 
 OWN, OWN_CPU, OWN_STANDIN = "precast", "precast.cpu", "precast.stand-in"
+OWN_TOOLS = frozenset({OWN, OWN_CPU, OWN_STANDIN})
 TRITON, PTXAS, MLIR, LLVMLITE = "triton", "ptxas", "mlir", "llvmlite"
 ENGINE_SETTING = "PRECAST_ENGINE"  # in [tool.precast.triton]; for tests
 STANDIN = "stand-in"
@@ -66,6 +67,13 @@ def select_tools(tools: Tools, target: Target, stage: str, *, python_pass: bool)
     return tuple(each for each in tools if each[0] in names)
 
 
+def tool_names(target: Target, *, python_pass: bool = False, standin: bool = False) -> frozenset[str]:
+    """The names of the tools that some stage of a target's units runs."""
+    stages = {*target.stages(), *target.stages(gluon=target.kind is not Backend.CPU)}
+    every = (stage_tools(target, stage, python_pass=python_pass, standin=standin) for stage in stages)
+    return frozenset(name for names in every for name in names)
+
+
 @dataclass
 class Identities:
     """Tells identities; each is found once."""
@@ -87,11 +95,8 @@ class Identities:
 
     def tools(self, target: Target, *, ptxas: str = "", python_pass: bool = False, standin: bool = False) -> Tools:
         """The tools that some stage of a unit runs, sorted by name. `ptxas` is a project's own assembler."""
-        stages = {*target.stages(), *target.stages(gluon=target.kind is not Backend.CPU)}
-        names = {
-            name for stage in stages for name in stage_tools(target, stage, python_pass=python_pass, standin=standin)
-        }
-        return tuple((name, self._identify(name, target, ptxas)) for name in sorted(names))
+        names = sorted(tool_names(target, python_pass=python_pass, standin=standin))
+        return tuple((name, self._identify(name, target, ptxas)) for name in names)
 
     def own(self, *starts: str) -> str:
         """The identity of the part of Precast that begins in the modules `starts`."""

@@ -97,9 +97,7 @@ def describe_images(images: BuiltImages, interface: ReleaseInterface) -> ImagesP
     return ImagesPart(file, tuple(_describe(unit, result, places[str(unit)], kernels) for unit, result in images.units))
 
 
-def _describe(
-    unit: Unit, result: UnitResult, place: ImagePlace, kernels: Mapping[str, KernelInterface]
-) -> UnitPart:
+def _describe(unit: Unit, result: UnitResult, place: ImagePlace, kernels: Mapping[str, KernelInterface]) -> UnitPart:
     entry = describe_unit(kernels[unit.kernel], unit, result.facts)
     return UnitPart(entry, place, write_unit(_manifest_unit(unit, result, place)), result.facts.reproducible)
 

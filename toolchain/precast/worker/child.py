@@ -20,16 +20,17 @@ from precast.engines.registry import Engines, engine_name
 from precast.job import Job
 from precast.store import digest_bytes
 from precast.worker.failures import describe_failure
-from precast.worker.messages import Event, Request, Step
+from precast.worker.messages import YES, Event, Request, Step
 from precast.worker.repeat import find_unsteady
 from precast.worker.state import ProcessState, read_state
 from precast.worker.walk import plan_stage, run_job
 
 
 class Voice:
-    """The worker's end of the pipe to its parent. Nobody else speaks there: a fork of this process has no say."""
+    """The worker's end of the pipes to its parent. Nobody else speaks there: a fork of this process has no say."""
 
     def __init__(self, requests: int, events: int) -> None:
+        self.lines = os.fdopen(requests, "rb")
         self._events = events
         self._pipe = os.fstat(events)
         self._process = os.getpid()
@@ -42,6 +43,11 @@ class Voice:
         line = b"\n" + to_json(event).encode() + b"\n"  # what others wrote without an end is none of it
         while line:
             line = line[os.write(self._events, line) :]
+
+    def ask(self, event: Event) -> bool:
+        """Sends one event to which the parent answers yes or no."""
+        self.say(event)
+        return self.lines.readline().strip() == YES
 
     def _is_open(self) -> bool:
         with contextlib.suppress(OSError):
@@ -58,8 +64,9 @@ def _close(*descriptors: int) -> None:
 class Worker:
     """Runs requests with engines that it opens when they are first needed, or earlier."""
 
-    def __init__(self, say: Callable[[Event], None]) -> None:
+    def __init__(self, say: Callable[[Event], None], ask: Callable[[Event], bool]) -> None:
         self._say = say
+        self._ask = ask
         self._engines = Engines()
         self._ready: set[str] = set()
         self._state: ProcessState | None = None  # as the last job left it
@@ -86,8 +93,11 @@ class Worker:
         def announce(step: Step) -> None:
             self._say(Event("step", step=step, token=request.token))
 
+        def fetch(key: str) -> bool:
+            return request.asks and self._ask(Event("wanted", key=key, token=request.token))
+
         if not request.stage:
-            result = run_job(request.job, engine, announce)
+            result = run_job(request.job, engine, announce, fetch)
             if request.job.repeat_passes:
                 refuse_unsteady(request.job, engine)
             return Event("done", result=result)
@@ -121,9 +131,9 @@ def _look(request: Request, earlier: ProcessState | None) -> ProcessState:
 def serve(requests: int, events: int, engine: str) -> None:
     """Answers requests until there are no more; the first will want `engine`."""
     voice = Voice(requests, events)
-    worker = Worker(voice.say)
+    worker = Worker(voice.say, voice.ask)
     voice.say(Event("ready"))
     worker.open(engine)
-    with os.fdopen(requests, "rb") as lines:
-        for line in lines:
+    with voice.lines:
+        while line := voice.lines.readline():
             worker.answer(from_json(line, Request))

@@ -8,6 +8,8 @@ from precast.artifact import UnitResult
 from precast.job import Job
 from precast.worker.failures import Failure
 
+YES, NO = b"1", b"0"  # the pool's answers to what a worker wants
+
 
 @dataclass(frozen=True)
 class Request:
@@ -21,6 +23,7 @@ class Request:
     source: str = ""  # absolute path
     carry: str = "{}"
     token: str = ""
+    asks: bool = False  # whether a stage that the store lacks may be asked for
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Event:
-    """From a worker. `kind`: `ready`, `step`, `done` (a result, but for a single stage) or `failed`.
+    """From a worker. `kind`: `ready`, `step`, `wanted` (the stage key `key`; the pool answers with a line, `1` when the
+    store has it now), `done` (a result, but for a single stage) or `failed`.
 
     `changed` is what the job has left otherwise than it was: the worker is then not to be used again.
     """
@@ -51,3 +55,4 @@ class Event:
     failure: Failure | None = None
     token: str = ""
     changed: tuple[str, ...] = ()
+    key: str = ""

@@ -61,9 +61,9 @@ class WorkerPool:
     """An `Executor` on this machine. `count` 0: as many workers as cores and memory allow.
 
     Reproducers of failed stages go to `reproducers`, by default `build/repro` in the job's project. `on_start` is
-    called in a worker's thread when its job starts. Without `keep_going` a job that fails takes those that wait with
-    it: they are cancelled. Jobs that run at once are expected to fit into `memory` bytes, by default what is there
-    now; one that alone does not fit runs alone.
+    called in a worker's thread when its job starts; `fetch` brings a stage by its key into the job's store. Without
+    `keep_going` a job that fails takes those that wait with it: they are cancelled. Jobs that run at once are expected
+    to fit into `memory` bytes, by default what is there now; one that alone does not fit runs alone.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class WorkerPool:
         reproducers: Path | None = None,
         keep_going: bool = True,
         memory: int = 0,
+        fetch: Callable[[str], bool] | None = None,
     ) -> None:
         self.count = count or default_worker_count()
         self._memory = memory or available_bytes()
@@ -83,6 +84,7 @@ class WorkerPool:
         self._reproducers = reproducers
         self._on_start = on_start
         self._keep_going = keep_going
+        self.fetch = fetch
         self._tasks: deque[_Task] = deque()
         self._changed = threading.Condition()
         self._busy = 0  # seats with a task
@@ -230,7 +232,7 @@ class _Seat:
             step = current
 
         try:
-            event = self._ready_worker(job).run(Request(job), remember)
+            event = self._ready_worker(job).run(Request(job), remember, self._pool.fetch)
         except WorkerLost as lost:
             self._dismiss()
             failure = blame_pass(lost_failure(lost), lost.last_words, job, step.pass_name)

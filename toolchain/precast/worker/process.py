@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import select
 import signal
@@ -25,13 +26,14 @@ from precast.engines.triton.environment import worker_environment
 from precast.errors import ToolError
 from precast.job import Job
 from precast.worker.memory import tree_bytes
-from precast.worker.messages import Event, Request, Step
+from precast.worker.messages import NO, YES, Event, Request, Step
 from precast.worker.scratch import Scratch
 
 POLL_SECONDS = 0.05
 START_SECONDS = 60.0  # until a new process answers; what its engine's import still takes is part of its first job
 LAST_WORDS_BYTES = 8192
 END_SECONDS = 3.0  # that a worker's keeper may take to end all that the worker started
+STAGE_KEY = re.compile("[0-9a-f]{64}")
 LINE_BYTES = 1 << 28  # what no event is as long as
 
 
@@ -54,6 +56,7 @@ class WorkerProcess:
     def __init__(self, first: Job) -> None:
         self.jobs_run = 0
         self._token = ""
+        self._fetch: Callable[[str], bool] | None = None
         self._scratch = Scratch()
         # Appending: after a cut, the worker goes on at the end. It lives as long as this object.
         self._output = tempfile.TemporaryFile(mode="a+b")  # noqa: SIM115
@@ -78,9 +81,16 @@ class WorkerProcess:
         self._stopped = False
         self._await_start()
 
-    def run(self, request: Request, on_step: Callable[[Step], None]) -> Event:
-        """Runs one request to its `done` or `failed` event; `WorkerLost` when the process ends or had to be ended."""
+    def run(
+        self, request: Request, on_step: Callable[[Step], None], fetch: Callable[[str], bool] | None = None
+    ) -> Event:
+        """Runs one request to its `done` or `failed` event; `WorkerLost` when the process ends or had to be ended.
+
+        `fetch` is asked for stages that the job's store lacks; what it takes is none of the job's time.
+        """
         self.jobs_run += 1
+        self._fetch = fetch
+        request = replace(request, asks=fetch is not None)
         self._output.truncate(0)
         job, self._token = request.job, secrets.token_hex(16)
         try:
@@ -129,10 +139,19 @@ class WorkerProcess:
                 self._check_limits(started, deadline, memory_limit)
             elif event.token != self._token:
                 continue  # of a process that had the pipe: no word of the job's
+            elif event.kind == "wanted" and self._fetch is not None:
+                deadline += self._answer(self._fetch, event.key)
             elif event.kind != "step" or event.step is None:
                 return event
             else:
                 on_step(event.step)
+
+    def _answer(self, fetch: Callable[[str], bool], key: str) -> float:
+        """Fetches what a worker wants and says whether it is there; the seconds that it took."""
+        started = time.monotonic()
+        found = bool(STAGE_KEY.fullmatch(key)) and fetch(key)
+        _write_all(self._requests, (YES if found else NO) + b"\n")
+        return time.monotonic() - started
 
     def _check_limits(self, started: float, deadline: float, memory_limit: int) -> None:
         if time.monotonic() > deadline:

@@ -36,7 +36,6 @@ from precast.worker.meter import Meter
 
 LUCK_WARNING = "this machine refuses to switch off address randomisation: the image may differ in another build"
 
-
 # Raised whenever what the store keeps of a stage changes: a record of another format is not found.
 RECORD_FORMAT = 2
 
@@ -63,13 +62,16 @@ class _Done:
     reproducible: bool
 
 
-def run_job(job: Job, engine: Engine, announce: Callable[[Step], None]) -> UnitResult:
-    """Takes a unit through all its stages and publishes its folder."""
+Fetch = Callable[[str], bool]  # brings what has a key into the store; whether it is there now
+
+
+def run_job(job: Job, engine: Engine, announce: Callable[[Step], None], fetch: Fetch = lambda key: False) -> UnitResult:
+    """Takes a unit through all its stages and publishes its folder. What the store lacks of them, `fetch` may bring."""
     started = time.monotonic()
     announce(Step())
     source = engine.read_source(job)
     refuse_moved(job, source.reads)
-    walk = _Walk(job, engine, Store(job.store), announce)
+    walk = _Walk(job, engine, Store(job.store), announce, fetch)
     done = walk.run(source.output)
     reproducible = all(each.reproducible for each in done)
     facts = engine.read_facts(job, {each.stage.stage: each.output for each in done})
@@ -159,6 +161,7 @@ class _Walk:
     engine: Engine
     store: Store
     announce: Callable[[Step], None]
+    fetch: Fetch
 
     def run(self, source: StageOutput) -> list[_Done]:
         """Every stage, in order, from the front end's text on."""
@@ -173,12 +176,15 @@ class _Walk:
         found: list[_Done] = []
         for stage in group:
             inputs = self._inputs(stage, found[-1].output if found else source)
-            kept = recall(self.store, inputs.key)
+            kept = recall(self.store, inputs.key) or self._recall_from_afar(inputs.key)
             if kept is None or not self._reads_alike(kept[1].reads):
                 return []
             record, output = kept
             found.append(_Done(inputs, StageFile(stage, record.digest, inputs.key, True), output, record.reproducible))
         return found
+
+    def _recall_from_afar(self, key: str) -> tuple[StageRecord, StageOutput] | None:
+        return recall(self.store, key) if self.fetch(key) else None
 
     def _reads_alike(self, reads: Sequence[Read]) -> bool:
         """Whether outside code that did not declare what it read, and so is not in the key, would read the same now."""
@@ -243,14 +249,14 @@ def recall(store: Store, key: str) -> tuple[StageRecord, StageOutput] | None:
     data = store.get_record(key)
     if data is None:
         return None
-    record = _read_record(data)
+    record = parse_record(data)
     content = store.get(record.digest) if record else None
     if record is None or content is None:
         return None
     return record, StageOutput(content, record.carry, record.passes, record.findings, record.buffers, record.reads)
 
 
-def _read_record(data: bytes) -> StageRecord | None:
+def parse_record(data: bytes) -> StageRecord | None:
     """A record, if it is one of today's format: what another version of Precast kept is no fault, and is not used."""
     try:
         record = from_json(data, StageRecord)

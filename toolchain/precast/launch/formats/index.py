@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -121,7 +122,7 @@ def join_index(
     for each in entries:
         members.setdefault(kernel_of(each[0].unit), []).append(each)
     for kernel in interface.kernels:
-        units = sorted(enumerate(members.get(kernel.name, ())), key=lambda pair: pair[1][0].unit)
+        units = sorted(_in_order(members.get(kernel.name, ())), key=lambda pair: pair[1][0].unit)
         if tuple(entry.unit for _, (entry, _) in units) != named[kernel.name]:
             raise BugError(f"the index of `{kernel.name}` does not hold the units that its interface names")
         for _, (_, image) in units:
@@ -130,6 +131,17 @@ def join_index(
         rules = [rule for rule in selection if rule.kernel == kernel.name]
         _add_kernel(tables, kernel, units, images, rules)
     return _assemble(tables, tables.text(interface.name), bytes.fromhex(interface_digest(interface)))
+
+
+def _in_order(entries: Sequence[PlacedEntry]) -> list[tuple[int, PlacedEntry]]:
+    """Each unit with its place among those of its target, which decides where nothing else does."""
+    counts: Counter[str] = Counter()
+    numbered = []
+    for each in entries:
+        target = each[0].unit.rpartition("@")[2]
+        numbered.append((counts[target], each))
+        counts[target] += 1
+    return numbered
 
 
 def _assemble(tables: Tables, name: int, interface: bytes) -> bytes:

@@ -102,7 +102,7 @@ def read_index(data: bytes, name: str) -> IndexContents:
         )
     if size != len(data) or hashlib.sha256(data[:56] + bytes(32) + data[88:]).digest() != digest:
         raise ReleaseError(f"{name} does not match its own digest")
-    tables = _Tables(data)
+    tables = IndexTables(data)
     try:
         return IndexContents(
             tables.text(title), launch_abi, interface.hex(), tuple(tables.files()), tuple(tables.units())
@@ -114,7 +114,7 @@ def read_index(data: bytes, name: str) -> IndexContents:
 def read_descriptions(data: bytes, name: str) -> tuple[UnitDescription, ...]:
     """What each unit of an index was made from; `name` stands for the index in errors."""
     read_index(data, name)
-    tables = _Tables(data)
+    tables = IndexTables(data)
     found = []
     for number in range(tables.span("units")[1]):
         unit = tables.record("units", number)
@@ -129,7 +129,7 @@ def _runs(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(key for key, _ in groupby(names))
 
 
-class _Tables:
+class IndexTables:
     """Records by section and number; what lies outside is an `IndexError`."""
 
     def __init__(self, data: bytes) -> None:

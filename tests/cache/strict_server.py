@@ -1,0 +1,187 @@
+"""A small server of Bazel's remote cache protocol that is strict with its clients, and can be made a bad one.
+
+It refuses names that are no digests, blobs that are not what their name says, and messages that name blobs which are
+not there. What it is told to be (`behave`) holds for the requests that follow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import zstandard
+
+from precast.cache.action_result import parse_action_result
+
+NAME = re.compile(r"/(cas|ac)/([0-9a-f]{64})")
+
+
+@dataclass
+class Behaviour:
+    """What is wrong with the server. `status` by method, `lies` by kind: a bit of each body is another."""
+
+    status: dict[str, int] = field(default_factory=dict)
+    lies: tuple[str, ...] = ()
+    forged: bytes = b""  # instead of any message
+    breaks_off: bool = False
+    wait: float = 0.0
+    drips: float = 0.0  # seconds between bytes of a body
+    wants: str = ""  # the Authorization that a request must have
+    takes_zstd: bool = False
+    encoding: str = ""  # said of bodies that have none
+    room: int | None = None  # bytes that it keeps
+
+
+class StrictServer:
+    """The server with all that it was asked and has."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, bytes] = {}  # by `cas/…` and `ac/…`
+        self.requests: Counter[str] = Counter()  # by method and kind
+        self.refusals: list[str] = []
+        self.encodings: Counter[str] = Counter()
+        self.most_at_once = 0
+        self.behaviour = Behaviour()
+        self._lock = threading.Lock()
+        self._at_once = 0
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    @contextmanager
+    def behaving(self, **wrong: object):
+        self.behaviour = Behaviour(**wrong)
+        try:
+            yield self
+        finally:
+            self.behaviour = Behaviour()
+
+    def names(self, kind: str) -> list[str]:
+        return sorted(name for name in self.held if name.startswith(f"{kind}/"))
+
+    def spoil(self, kind: str) -> None:
+        """Damages all that it has of a kind."""
+        for name in self.names(kind):
+            self.held[name] = flipped(self.held[name])
+
+    @contextmanager
+    def _counted(self, method: str, kind: str):
+        with self._lock:
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+            self.requests[f"{method} {kind}"] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_once -= 1
+
+    def put(self, name: str, data: bytes) -> int:
+        """Keeps a body, if it may be kept; the status of the answer."""
+        kind, _, digest = name.partition("/")
+        if kind == "cas" and hashlib.sha256(data).hexdigest() != digest:
+            return self._refuse(f"{name} is another blob")
+        if kind == "ac":
+            try:
+                files = parse_action_result(data).files
+            except ValueError as error:
+                return self._refuse(f"{name}: {error}")
+            if not data or any(len(self.held.get(f"cas/{file.digest}", b"")) != file.size for file in files):
+                return self._refuse(f"{name} names blobs that are not here")
+        room = self.behaviour.room
+        if room is not None and sum(map(len, self.held.values())) + len(data) > room:
+            return 507
+        self.held[name] = data
+        return 200
+
+    def _refuse(self, why: str) -> int:
+        self.refusals.append(why)
+        return 400
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+            def do_GET(self) -> None:
+                self._serve("GET")
+
+            def do_PUT(self) -> None:
+                self._serve("PUT")
+
+            def _serve(self, method: str) -> None:
+                found = NAME.fullmatch(self.path)
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                with server._counted(method, found[1] if found else "other"):
+                    self._answer(method, found, body)
+
+            def _answer(self, method: str, found: re.Match[str] | None, body: bytes) -> None:
+                behaviour = server.behaviour
+                time.sleep(behaviour.wait)
+                if found is None:
+                    self._send(server._refuse(self.path))
+                elif behaviour.wants and self.headers.get("Authorization") != behaviour.wants:
+                    self._send(401)
+                elif method in behaviour.status:
+                    self._send(behaviour.status[method])
+                elif method == "PUT":
+                    server.encodings[self.headers.get("Content-Encoding", "")] += 1
+                    if self.headers.get("Content-Encoding") == "zstd":
+                        body = zstandard.ZstdDecompressor().decompressobj().decompress(body)
+                    self._send(server.put(self.path[1:], body))
+                else:
+                    data = server.held.get(self.path[1:])
+                    if data is not None and behaviour.forged and found[1] == "ac":
+                        data = behaviour.forged
+                    elif data is not None and found[1] in behaviour.lies:
+                        data = flipped(data)
+                    self._send(404 if data is None else 200, data or b"")
+
+            def _send(self, status: int, data: bytes = b"") -> None:
+                behaviour = server.behaviour
+                self.send_response(status)
+                if behaviour.takes_zstd:
+                    self.send_header("Accept-Encoding", "zstd")
+                    if status == 200 and data and "zstd" in self.headers.get("Accept-Encoding", ""):
+                        self.send_header("Content-Encoding", "zstd")
+                        data = zstandard.ZstdCompressor().compress(data)
+                elif behaviour.encoding:
+                    self.send_header("Content-Encoding", behaviour.encoding)
+                if status in (301, 302):
+                    self.send_header("Location", f"{server.url}/elsewhere")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                if behaviour.breaks_off and data:
+                    self.wfile.write(data[: len(data) // 2])
+                    self.close_connection = True
+                    return
+                for number in range(len(data)) if behaviour.drips else ():
+                    self.wfile.write(data[number : number + 1])
+                    self.wfile.flush()
+                    time.sleep(behaviour.drips)
+                if not behaviour.drips:
+                    self.wfile.write(data)
+
+        return Handler
+
+
+def flipped(data: bytes) -> bytes:
+    """The same but for one bit, in the middle."""
+    place = len(data) // 2
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :] if data else b"?"

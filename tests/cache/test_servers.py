@@ -1,0 +1,155 @@
+"""The cache on servers that people run: nginx with WebDAV, and an object store that speaks S3."""
+
+import importlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from precast.cache.entries import MOST_INLINE_BYTES, Entry
+from precast.cache.settings import CacheSettings
+from precast.cache.shared import SharedCache, open_place
+from precast.cache.upkeep import count_items, find_damaged, shrink
+
+pytestmark = pytest.mark.all
+ROOT = Path(__file__).parents[2]
+KEYS = [f"{number:064x}" for number in range(12)]
+ENTRIES = [Entry(b"value", (os.urandom(MOST_INLINE_BYTES + 1), b"text" * 99)), Entry(b"v", (b"small",)), Entry(b"none")]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_for(url: str, process: subprocess.Popen) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+            return
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def nginx(tmp_path_factory) -> str:
+    """The program: installed, or out of Debian's package, which is unpacked and not installed."""
+    found = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if found:
+        return found
+    folder = tmp_path_factory.mktemp("nginx")
+    try:
+        subprocess.run(["apt-get", "download", "nginx"], cwd=folder, check=True, capture_output=True, timeout=120)
+        (package,) = folder.glob("*.deb")
+        subprocess.run(["dpkg", "-x", package, folder], check=True, capture_output=True)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        pytest.skip(f"it takes nginx: apt-get install nginx ({error})")
+    return str(folder / "usr/sbin/nginx")
+
+
+@pytest.fixture
+def web(nginx, tmp_path):
+    """nginx as docs/cache.md has it: its address, and the folder that it keeps."""
+    page = (ROOT / "docs/cache.md").read_text(encoding="utf-8")
+    (server,) = re.findall(r"^```nginx\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    port, root = free_port(), tmp_path / "root"
+    root.mkdir()
+    root.chmod(0o777)
+    server = server.replace("8080", f"127.0.0.1:{port}").replace("/srv/precast", str(root))
+    server = server.replace("10.0.0.0/8", "127.0.0.1")
+    folders = "".join(
+        f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (tmp_path / "nginx.conf").write_text(
+        f"daemon off; pid {tmp_path}/pid; error_log {tmp_path}/error.log;\n"
+        f"{'user root;' if os.geteuid() == 0 else ''} events {{}} http {{ access_log off; {folders}\n{server} }}\n"
+    )
+    process = subprocess.Popen([nginx, "-p", tmp_path, "-c", "nginx.conf", "-e", f"{tmp_path}/error.log"])
+    try:
+        wait_for(f"http://127.0.0.1:{port}/", process)
+        yield f"http://127.0.0.1:{port}/deep/er", root / "deep/er"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """A bucket of a server that speaks S3: its address."""
+    try:
+        importlib.import_module("s3fs")
+        server = importlib.import_module("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    except ImportError as error:
+        absent = pytest.fail if os.environ.get("PRECAST_INTEROP") else pytest.skip
+        absent(f"it takes an S3 server: pip install 'precast[interop]' ({error})")
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    request = urllib.request.Request(f"http://{host}:{port}/shared", method="PUT")
+    urllib.request.urlopen(request, timeout=30).close()
+    yield "s3://shared/some/where"
+    server.stop()
+
+
+def exchange(url: str) -> None:
+    """What one gives, another takes, whole or not, one after another or at once."""
+    warnings: list[str] = []
+    writer, reader = (SharedCache(CacheSettings(url), Path(), warnings.append) for _ in range(2))
+    assert reader.get(KEYS[0]) is None and not warnings
+    given = {key: ENTRIES[number % 3] for number, key in enumerate(KEYS)}
+    for number, (key, entry) in enumerate(given.items()):
+        writer.give(lambda key=key, entry=entry, whole=number % 2 == 0: (key, entry, whole))
+    writer.finish()
+    found = dict(reader.ask_all({key: lambda key=key: reader.get(key) for key in KEYS}))
+    assert found == given and not warnings
+
+
+def test_nginx_keeps_a_cache(web):
+    url, folder = web
+    exchange(url)
+    place = open_place(str(folder), Path())
+    assert count_items(place).entries == 12 and not list(find_damaged(place))
+    for path in (folder / "cas").iterdir():
+        path.write_bytes(b"poison")
+    warnings: list[str] = []
+    reader = SharedCache(CacheSettings(url), Path(), warnings.append)
+    found = [reader.get(key) for key in KEYS]
+    assert all(entry in (None, ENTRIES[number % 3]) for number, entry in enumerate(found))
+    assert None in found and len(warnings) == 1 and "damaged or forged" in warnings[0]
+
+
+def test_a_bucket_keeps_a_cache(bucket):
+    exchange(bucket)
+    place = open_place(bucket, Path())
+    before = count_items(place)
+    assert before.entries == 12 and before.bytes > MOST_INLINE_BYTES and not list(find_damaged(place))
+    shrink(place, 0)
+    assert count_items(place).bytes == 0
+
+
+def test_a_bucket_that_is_not_there_costs_one_warning(bucket):
+    warnings: list[str] = []
+    cache = SharedCache(CacheSettings("s3://no-such-bucket/x"), Path(), warnings.append)
+    cache.put(KEYS[0], ENTRIES[1], whole=True)
+    cache.put(KEYS[1], ENTRIES[1], whole=True)
+    assert cache.get(KEYS[0]) is None
+    assert len(warnings) == 1 and warnings[0].startswith(
+        "the cache at s3://no-such-bucket/x takes nothing from here on: "
+    )

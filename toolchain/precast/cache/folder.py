@@ -1,0 +1,57 @@
+"""A folder as the place of a cache, on this machine or a file system that several share.
+
+The files lie as a web server that keeps a Bazel cache has them, `cas/<sha256>` and `ac/<key>`: such a server's folder
+can be looked after from here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from precast.cache.place import KINDS, CacheFault, Item
+from precast.errors import ToolError
+from precast.store import reason_of, write_file
+
+
+class FolderPlace:
+    """A place in the folder `root`, which is made when first written to."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def get(self, kind: str, name: str, most: int) -> bytes | None:
+        data = self.look(kind, name, most)
+        if data is not None:
+            with contextlib.suppress(OSError):  # it was used now: what is used least goes first
+                os.utime(self.root / kind / name)
+        return data
+
+    def look(self, kind: str, name: str, most: int) -> bytes | None:
+        try:
+            with open(self.root / kind / name, "rb") as stream:
+                return stream.read(most + 1)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise CacheFault(reason_of(error)) from None
+
+    def put(self, kind: str, name: str, data: bytes) -> None:
+        try:
+            write_file(self.root / kind / name, data)
+        except ToolError as error:
+            raise CacheFault(error.message, refused=True) from None
+
+    def items(self) -> Iterator[Item]:
+        for kind in KINDS:
+            with contextlib.suppress(FileNotFoundError), os.scandir(self.root / kind) as files:
+                for file in files:
+                    status = file.stat()
+                    if file.is_file() and not file.name.startswith("."):
+                        yield Item(kind, file.name, status.st_size, status.st_mtime)
+
+    def remove(self, item: Item) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            (self.root / item.kind / item.name).unlink()

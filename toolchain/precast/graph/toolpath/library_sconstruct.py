@@ -1,0 +1,13 @@
+"""The SConstruct of a merged release's library, run in the folder that `graph.merging` made for it."""
+
+from pathlib import Path
+
+from SCons.Script import Environment
+
+from precast.graph.merging import read_request
+from precast.graph.tool import declare_objects
+
+request = read_request(Path.cwd())
+env = Environment(tools=["default"])
+_, library = declare_objects(env, request.given, request.sources)
+env.Default(library)
