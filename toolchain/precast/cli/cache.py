@@ -25,7 +25,7 @@ ACTIONS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = "; ".join(f"{name}: {text}" for name, text in ACTIONS.items())
-    parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=actions.replace("%", "%%"))
+    parser.add_argument("action", choices=tuple(ACTIONS), metavar="ACTION", help=actions.replace("%", "%%"))
     parser.add_argument("--cache", metavar="URL", help="a folder or an address, instead of the project's")
     parser.add_argument("--limit", metavar="SIZE", help="for gc: `10GB`, instead of the project's `limit`")
     parser.add_argument("--project", type=Path, default=Path(), metavar="DIR", help="folder of pyproject.toml")
