@@ -5,8 +5,9 @@ In: the outputs of stale steps. Out: nothing, or the error that names what is in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from precast.errors import ToolError
 from precast.layout import STORE
@@ -14,11 +15,21 @@ from precast.layout import STORE
 
 def refuse_misplaced(root: Path, outputs: Iterable[str]) -> None:
     """`ToolError` for the first path, relative to `root`, that is taken by something of another kind."""
-    paths = sorted(set(outputs))
-    folders = {parent for path in (f"{STORE}/x", *paths) for parent in PurePosixPath(path).parents}
+    paths, folders = sorted(set(outputs)), set[str]()
+    for path in (f"{STORE}/x", *paths):
+        folders.update(_folders_of(path, folders))
     for folder in sorted(folders):
-        if (root / folder).exists() and not (root / folder).is_dir():
+        place = os.path.join(root, folder)
+        if not os.path.isdir(place) and os.path.exists(place):
             raise ToolError(f"{folder} is a file, and a folder belongs there", hint="move it away")
     for path in paths:
-        if (root / path).is_dir():
+        if os.path.isdir(os.path.join(root, path)):
             raise ToolError(f"{path} is a folder, and a file belongs there", hint="move it away")
+
+
+def _folders_of(path: str, known: set[str]) -> Iterator[str]:
+    """The folders above a path, up to one that is known."""
+    folder = os.path.dirname(path)
+    while folder and folder not in known:
+        yield folder
+        folder = os.path.dirname(folder)
