@@ -24,7 +24,9 @@ _NO_PATHS = (ReadKind.ENVIRONMENT, ReadKind.GLOB, ReadKind.MACHINE)
 
 
 def keep_snapshot(session: Session, summary: Summary) -> None:
-    """Writes the snapshot of a build that went well."""
+    """Writes the snapshot of a build that went well, and has a release to show for it."""
+    if not summary.release:
+        return
     gathering = _Gathering(session)
     gathering.add_build_script()
     for step in session.steps.all:
