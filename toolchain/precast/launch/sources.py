@@ -24,6 +24,7 @@ from precast.launch.package import (
     layers,
     serve,
     specialization,
+    specs,
     torch_ops,
     tuned,
     variants,
@@ -36,7 +37,7 @@ PACKAGE_MODULES = {"_serve": serve, "_errors": errors, "_calls": calls, "_varian
                    "_hooks": hooks, "_layers": layers, "_specialization": specialization, "_tuned": tuned,
                    "_torch_ops": torch_ops,
                    "_source_digest": source_digest, "_source_text": source_text, "_spelling": spelling,
-                   "_names": names}  # fmt: skip
+                   "_names": names, "_specs": specs}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,18 @@ This file goes into a release's Python package, with the standard library alone.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from precast.launch.package.calls import DTYPES, Call, place_of
+from precast.launch.package.specs import Unstated, is_filled_in, render_kernel, state_value
 from precast.launch.package.variants import CPU_IGNORES, Unit
 from precast.spec.names import kernel_fault
-from precast.spec.spelling import Spelled, items_of
 
 _SCALAR = re.compile(r"(i|u|fp|bf)\d")
 _GRID_NAME = re.compile(r"[A-Za-z_]\w*")
-
-
-class Unstated(Exception):
-    """No spec can say what a call needs; the text says why."""
 
 
 def render_fragment(
@@ -34,21 +29,20 @@ def render_fragment(
     types = {
         each.name: _type_of(each, call.values[each.name]) for each in call.function.params if not each.is_constexpr
     }
-    constants, axes = _constants(call)
-    lines = [f"[kernel.{name}]", f'source = "{_source(call.function.fn)}"']
-    for key, texts in (("grid", _grid(call, types, own)), ("requires", _requires(call, types, own))):
-        if texts:
-            lines.append(f"{key} = [{', '.join(map(json.dumps, texts))}]")
-    if backends:
-        lines.append(f"only = [{', '.join(json.dumps(f'{each}:*') for each in backends)}]")
-    hints = find_hints(call, types)
-    if hints:
-        lines.append(f"hints = [[{', '.join(map(json.dumps, hints))}]]")
-    lines += _table(f"kernel.{name}.args", {each: json.dumps(text) for each, text in types.items()})
-    lines += _table(f"kernel.{name}.constants", constants)
-    lines += _table(f"kernel.{name}.matrix", axes)
-    lines += _table(f"kernel.{name}.options", _options(call, options, units, backends))
-    return "\n".join(lines)
+    constants, hints = _constants(call), find_hints(call, types)
+    filled = {name: value for name, value in constants.items() if is_filled_in(value)}
+    table = {
+        "source": _source(call.function.fn),
+        "grid": list(_grid(call, types, own)),
+        "requires": list(_requires(call, types, own)),
+        "only": [f"{each}:*" for each in backends],
+        "configs": [filled] if filled else [],
+        "hints": [hints] if hints else [],
+        "args": types,
+        "constants": {name: value for name, value in constants.items() if name not in filled},
+        "options": _options(call, options, units, backends),
+    }
+    return render_kernel(name, {key: value for key, value in table.items() if value})
 
 
 def kernel_name(function: str, taken: Collection[str]) -> str:
@@ -57,10 +51,6 @@ def kernel_name(function: str, taken: Collection[str]) -> str:
     name = name if name[0].isascii() and name[0].isalpha() else f"kernel_{name}"
     numbered = (name, *(f"{name}_{number}" for number in range(2, len(taken) + 3)))
     return next(each for each in numbered if each not in taken and not kernel_fault(each))
-
-
-def _table(header: str, entries: dict[str, str]) -> list[str]:
-    return ["", f"[{header}]", *(f"{name} = {text}" for name, text in entries.items())] if entries else []
 
 
 def _source(function: Any) -> str:
@@ -97,23 +87,18 @@ def _is_known(text: str, call: Call, types: dict[str, str]) -> bool:
     return all(name in integers for name in _GRID_NAME.findall(text))
 
 
-def _constants(call: Call) -> tuple[dict[str, str], dict[str, str]]:
-    """Constexprs as TOML: in `constants`; in `matrix` texts with braces, which name an axis there."""
-    constants, axes = {}, {}
-    defaults = {each.name: each.default for each in call.function.params if each.has_default}
-    for name, value in call.constants.items():
-        if value is None and name in defaults and defaults[name] is None:
-            continue  # as the source has it
-        text = _constexpr(f"constexpr `{name}`", value)
-        if isinstance(value, str) and "{" in value:
-            axes[name] = f"[{text}]"
-        else:
-            constants[name] = text
-    return constants, axes
+def _constants(call: Call) -> dict[str, Any]:
+    """Constexprs as TOML has them, but for one that is None as the source has it."""
+    silent = {each.name for each in call.function.params if each.has_default and each.default is None}
+    return {
+        name: state_value(f"constexpr `{name}`", value)
+        for name, value in call.constants.items()
+        if value is not None or name not in silent
+    }
 
 
-def _options(call: Call, options: dict[str, Any], units: Sequence[Unit], backends: Collection[str]) -> dict[str, str]:
-    """Options as TOML, but for those that decide nothing where the call runs."""
+def _options(call: Call, options: dict[str, Any], units: Sequence[Unit], backends: Collection[str]) -> dict[str, Any]:
+    """Options as TOML has them, but for those that decide nothing where the call runs."""
     known = {name for unit in units if unit.backend in backends or not backends for name in unit.options}
     found = {}
     for name, value in options.items():
@@ -123,31 +108,10 @@ def _options(call: Call, options: dict[str, Any], units: Sequence[Unit], backend
             raise Unstated(f"`{name}` is a constexpr of the kernel, so a spec cannot set the option")
         if known and name not in known:
             raise Unstated(f"{' and '.join(backends) or 'its'} targets have no option `{name}`")
-        found[name] = _toml(f"option `{name}`", value)
+        if type(value) not in (bool, int, float, str):
+            raise Unstated(f"option `{name}` is a {type(value).__name__}, which is no value of a spec")
+        found[name] = value
     return found
-
-
-def _constexpr(what: str, value: Any) -> str:
-    """A constexpr's value as TOML; a text that a spec would take for something else has quotes of its own."""
-    if value is None:
-        return '"None"'
-    if isinstance(value, Spelled) and value.is_tuple:
-        return f"[{', '.join(_constexpr(what, item) for item in items_of(value))}]"
-    if isinstance(value, Spelled):
-        return _toml(what, value.text) if value.is_reference else value.text
-    if isinstance(value, str) and (value == "None" or value[:1] == '"' or ":" in value):
-        return _toml(what, json.dumps(value, ensure_ascii=False))
-    return _toml(what, value)
-
-
-def _toml(what: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if type(value) in (int, float):
-        return repr(value)
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    raise Unstated(f"{what} is a {type(value).__name__}, which is no value of a spec")
 
 
 def _type_of(parameter: Any, value: Any) -> str:

@@ -15,10 +15,11 @@ from typing import Any
 from precast.engines.source_digest import SourceDigest, digest_source
 from precast.launch.package.calls import Call, place_of
 from precast.launch.package.errors import MissingVariant
-from precast.launch.package.fragment import Unstated, render_fragment
+from precast.launch.package.fragment import render_fragment
 from precast.launch.package.hooks import Launched, Told, launch_hooked
 from precast.launch.package.layers import find_layers, layered_birth, put_on, serving_lock, take_off, tuner_classes
 from precast.launch.package.specialization import add_call, learn_function
+from precast.launch.package.specs import Unstated
 from precast.launch.package.tuned import run_tuned
 from precast.launch.package.variants import (
     AT_SOURCE,
@@ -129,10 +130,6 @@ class Server:
         except Unstated as error:
             return MissingVariant(f"{sentence}; no spec can state it: {error}")
         return MissingVariant(f"{sentence}; this would make it:\n{text}")
-
-    def refuse_choice(self, call: Call, reason: str) -> MissingVariant:
-        """The error where no further unit would help."""
-        return MissingVariant(f"the release cannot run `{call.name}`: {reason}")
 
     def _plan(self, call: Call) -> tuple[list[tuple[Variants, Plan]], Miss]:
         """The kernels that have the call's constexprs and options, in their order; why the nearest other has not."""

@@ -123,14 +123,19 @@ def _hint_sets(variants: Sequence[Variant], promised: set[str]) -> list[list[str
 
 
 def _part(rows: Sequence[Mapping[str, Any]]) -> tuple[Table, list[Table]]:
-    """What all rows say alike, and for each row what differs. A text with braces would be filled in, but not there."""
+    """What all rows say alike, and for each row what differs."""
     names = dict.fromkeys(name for row in rows for name in row)
     texts = {name: {format_toml(row[name]) if name in row else None for row in rows} for name in names}
-    shared = [name for name in names if len(texts[name]) == 1 and "{" not in "".join(map(str, texts[name]))]
+    shared = [name for name in names if len(texts[name]) == 1 and not is_filled_in(rows[0][name])]
     return (
         {name: rows[0][name] for name in shared},
         [{name: row[name] for name in names if name in row and name not in shared} for row in rows],
     )
+
+
+def is_filled_in(value: Any) -> bool:
+    """Whether a constant of this value would name an axis in braces: in a config it is as it stands."""
+    return "{" in format_toml(value)
 
 
 def _place_types(rows: Sequence[Mapping[str, str]], taken: set[str]) -> tuple[dict[str, str], list[Table]]:

@@ -57,10 +57,10 @@ def _choose(server: Any, read_call: ReadCall, tuner: Any, arguments: Any, keywor
     if None in calls:
         return None
     found = _fitting(server, configs, calls)
-    if len(found) == 1:
-        sole.configs = found
+    if len(found) == 1 or (found and server.strict):
+        sole.configs = found[:1]  # of several the author's first
         return sole
-    return _refuse(server, calls, len(found)) if server.strict else None
+    return _refuse(server, calls) if server.strict else None
 
 
 def _stated(server: Any, tuner: Any, config: Any) -> Any:
@@ -83,14 +83,8 @@ def _fitting(server: Any, configs: Sequence[Any], calls: Sequence[Any]) -> list[
     return [config for _, config in found]
 
 
-def _refuse(server: Any, calls: Sequence[Any], count: int) -> Exception:
-    if count == 0:
-        return server.refuse(calls[0], Miss(f"it has units for none of the {len(calls)} configs of its autotuner", 0))  # type: ignore[no-any-return]
-    return server.refuse_choice(  # type: ignore[no-any-return]
-        calls[0],
-        f"it has units for {count} of the {len(calls)} configs of its autotuner, and none is measured here; build the "
-        "one that is to run",
-    )
+def _refuse(server: Any, calls: Sequence[Any]) -> Exception:
+    return server.refuse(calls[0], Miss(f"it has units for none of the {len(calls)} configs of its autotuner", 0))  # type: ignore[no-any-return]
 
 
 def _call_of(read_call: ReadCall, function: Any, arguments: Any, keywords: Mapping[str, Any]) -> Call | None:
