@@ -10,23 +10,17 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any
 
 from precast.launch.formats.index_reader import IndexTables
-from precast.launch.formats.interface import ABSENT
 from precast.launch.formats.records import DEFAULT_KINDS, HINT_KINDS
-from precast.launch.formats.values import DESCRIPTOR, POINTER, TYPE_CODES
 from precast.spec.model import Argument, Constant, Source, Spelled, Unit
 from precast.spec.naming import parse_unit_text
 
-_TYPES = {code: name for name, code in TYPE_CODES.items()}
 _DEFAULTS = {number: kind for kind, number in DEFAULT_KINDS.items()}
-_UNKNOWN = "?"  # an element type that callers cannot name
 # Places in the records of kernels, arguments, slots and units.
 _KERNEL_SOURCE, _KERNEL_ARGUMENTS, _KERNEL_SLOTS, _KERNEL_CONSTANTS = 1, slice(2, 4), slice(4, 6), slice(12, 14)
-_SLOT_CODE_BITS = ~(POINTER | DESCRIPTOR)
-_UNIT_KERNEL, _UNIT_TYPES, _UNIT_PROMISES, _UNIT_ABOUT, _UNIT_ORDER = 2, 9, slice(14, 16), 37, 38
+_UNIT_KERNEL, _UNIT_PROMISES, _UNIT_ABOUT, _UNIT_ORDER = 2, slice(14, 16), 37, 38
 
 
 def read_units(data: bytes) -> tuple[Unit, ...]:
@@ -46,7 +40,7 @@ def _read_unit(tables: IndexTables, row: tuple[Any, ...]) -> Unit:
         target=named.target,
         source=Source("", module, function),
         arguments=(
-            *_run_time_arguments(tables, kernel, row),
+            *_run_time_arguments(tables, kernel, row, about),
             *_constexprs(about["constants"], _constants_of(tables, kernel)),
         ),
         options=tuple(sorted(about["options"].items())),
@@ -84,27 +78,40 @@ def _constant(value: Any) -> Constant:
     return constant
 
 
-def _run_time_arguments(tables: IndexTables, kernel: tuple[Any, ...], unit: tuple[Any, ...]) -> list[Argument]:
+def _run_time_arguments(
+    tables: IndexTables, kernel: tuple[Any, ...], unit: tuple[Any, ...], about: Mapping[str, Any]
+) -> list[Argument]:
     first_argument, arguments = kernel[_KERNEL_ARGUMENTS]
     first_slot, _ = kernel[_KERNEL_SLOTS]
     promises = _promises(tables, unit)
+    hinted = {hint.argument: hint.divisor for hint in parse_unit_text(tables.text(unit[0])).variant.hints}
+    values = dict(each.split("==") for each in about["holds"] if "==" in each)
     found = []
     for number in range(first_argument, first_argument + arguments):
-        name, start, count, *_ = tables.record("arguments", number)
+        place, start, count, *_ = tables.record("arguments", number)
         slots = range(start - first_slot, start - first_slot + count)
-        leaves = [_leaf(tables, first_slot + slot, unit[_UNIT_TYPES] + slot) for slot in slots]
         kinds = {kind: value for slot in slots for kind, value in promises.get(slot, ())}
-        text = tables.text(name)
+        name = tables.text(place)
+        held = values.get(name)
+        equal = int(held) if held is not None and HINT_KINDS["equal"] in kinds else None
+        is_one = equal is None and held == "1"
         found.append(
             Argument(
-                text,
-                _type_text(text, leaves),
-                divisibility=kinds.get(HINT_KINDS["divisible"], 0),
+                name,
+                about["types"][name],
+                constant=is_one,
+                value=1 if is_one else None,
+                divisibility=kinds.get(HINT_KINDS["divisible"], _implied(hinted.get(name, 0))),
                 range32=HINT_KINDS["range32"] in kinds,
-                equal=kinds.get(HINT_KINDS["equal"]),
+                equal=equal,
             )
         )
     return found
+
+
+def _implied(divisor: int) -> int:
+    """What a hint says of divisibility, for which no promise stands beside it."""
+    return divisor if divisor > 1 else 0
 
 
 def _promises(tables: IndexTables, unit: tuple[Any, ...]) -> dict[int, list[tuple[int, int]]]:
@@ -115,24 +122,3 @@ def _promises(tables: IndexTables, unit: tuple[Any, ...]) -> dict[int, list[tupl
         slot, kind, divisor = tables.record("hints", number)
         promises.setdefault(slot, []).append((kind, divisor))
     return promises
-
-
-def _leaf(tables: IndexTables, slot: int, type_number: int) -> tuple[str, str]:
-    """A slot's name, and its type in the unit."""
-    name, _, is_constant, rank, _, _, _ = tables.record("slots", slot)
-    (code,) = tables.record("slot_types", type_number)
-    element = _TYPES.get(code & _SLOT_CODE_BITS, _UNKNOWN)
-    if code & POINTER:
-        return tables.text(name), f"*{'k' if is_constant else ''}{element}"
-    if code & DESCRIPTOR:
-        return tables.text(name), f"tensordesc<{element}[{','.join(['1'] * rank)}]>"
-    return tables.text(name), element if code else ABSENT
-
-
-def _type_text(name: str, leaves: Sequence[tuple[str, str]]) -> str:
-    """The type of an argument, a tuple's with all in it, from its leaves: `x`, or `pair.0`, `pair.1.0`."""
-    if [leaf for leaf, _ in leaves] == [name]:
-        return leaves[0][1]
-    depth = name.count(".") + 1
-    members = groupby(leaves, key=lambda leaf: ".".join(leaf[0].split(".")[: depth + 1]))
-    return f"({', '.join(_type_text(member, list(inside)) for member, inside in members)})"
