@@ -35,7 +35,7 @@ FILES = ("core", "standard", "conversions", "annotations", "random", "tuple", "t
 NOT_RUN = (2, 3, 4)  # pytest's codes for trouble of its own, such as a file that does not import
 REASONS = (
     (r"'ttgir'|\"ttgir\"", "it reads the text of a GPU's stage"),
-    (r"CUDA enabled|NVIDIA driver|test_zero_strided_tensors", "it asks PyTorch for a GPU"),
+    (r"CUDA enabled|NVIDIA driver|pin_memory|test_zero_strided_tensors", "it asks PyTorch for a GPU"),
     (r"test_print\[device_print_2d", "it takes a warp for more than 9 threads"),
     (r"test_atomic_poll_rejects|test_named_expr_without", "the installed front end is not the tree's"),
     (
@@ -82,10 +82,11 @@ class Recorder:
             file.write(json.dumps({"test": test, "outcome": outcome, "said": said}) + "\n")
 
 
-def run_here(file: Path, record: Path, every: int, end: float) -> int:
+def run_here(file: Path, record: Path, every: int, keyword: str, end: float) -> int:
     """Runs the tests of a file in this process."""
     top = str(file.parents[2])
     arguments = ["-q", "--device", "cpu", "-p", "no:cacheprovider", "--rootdir", top, "--confcutdir", top, str(file)]
+    arguments += ["-k", keyword] if keyword else []
     plugins: list[object] = [Recorder(record, every, end)]
     options = file.parents[3] / "conftest.py"  # beside the tree's own Triton, which is not to be found by a test
     if options.exists():
@@ -101,17 +102,17 @@ def load_module(file: Path) -> object:
     return module
 
 
-def run_file(file: Path, every: int, seconds: int, minutes: float) -> dict[str, tuple[str, str]]:
+def run_file(file: Path, every: int, seconds: int, minutes: float, keyword: str = "") -> dict[str, tuple[str, str]]:
     """Outcome and message of each test of a file, in as many processes as it takes."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_BACKENDS_IN_TREE"}
     environment["TRITON_DEFAULT_BACKEND"] = "cpu"
-    end = str(time.time() + 60 * minutes)
+    chosen = ["--every", str(every), "--keyword", keyword, "--end", str(time.time() + 60 * minutes)]
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record"
         record.touch()
         while True:
             before = record.stat().st_size
-            command = [sys.executable, __file__, str(file), "--here", str(record), "--every", str(every), "--end", end]
+            command = [sys.executable, __file__, str(file), "--here", str(record), *chosen]
             try:
                 ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
                 ended = ran.returncode >= 0
@@ -176,19 +177,20 @@ def main() -> None:
     options.add_argument("--seconds", type=int, default=3600, help="for one process")
     options.add_argument("--minutes", type=float, default=math.inf, help="for one file")
     options.add_argument("--failures", action="store_true")
+    options.add_argument("--keyword", default="", help="pytest's -k; the others are not run")
     options.add_argument("--output", type=Path)
     options.add_argument("--here", type=Path, help=argparse.SUPPRESS)
     options.add_argument("--end", type=float, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.here:
-        sys.exit(run_here(given.tree, given.here, given.every, given.end))
+        sys.exit(run_here(given.tree, given.here, given.every, given.keyword, given.end))
     tree = describe_tree(given.tree)
     print(f"Triton {tree['triton']}, commit {tree['commit']}; every {given.every}. test of a file\n")
     print(f"| file | {' | '.join(OUTCOMES)} | passed of run |\n|---|{'---|' * (len(OUTCOMES) + 1)}")
     files = {}
     for name in given.files:
         file = (given.tree / TESTS / f"test_{name}.py").resolve()
-        files[name] = run_file(file, given.every, given.seconds, given.minutes)
+        files[name] = run_file(file, given.every, given.seconds, given.minutes, given.keyword)
         print(render_row(name, files[name]), flush=True)
     failures = [each for found in files.values() for each in list_failures(found)]
     if given.failures:
