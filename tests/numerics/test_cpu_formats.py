@@ -42,11 +42,11 @@ def finite_magnitudes(element):
     return np.unique(numbers[np.isfinite(numbers)])
 
 
-@pytest.mark.parametrize("level", LEVELS[:1] + LEVELS[-1:])
 @pytest.mark.parametrize(
-    ("target", "source"),
-    [("fp16", "fp32"), ("fp16", "fp64"), ("bf16", "fp64"), ("bf16", "fp32"), ("fp8e5", "fp64"), ("fp8e4nv", "fp32"),
-     ("fp8e4b8", "fp64"), ("fp8e5b16", "fp32")],
+    ("target", "source", "level"),
+    [("fp16", "fp32", LEVELS[0]), ("fp16", "fp64", LEVELS[0]), ("fp16", "fp32", LEVELS[-1]),
+     ("bf16", "fp64", LEVELS[-1]), ("bf16", "fp32", LEVELS[-1]), ("fp8e5", "fp64", LEVELS[-1]),
+     ("fp8e4nv", "fp32", LEVELS[-1]), ("fp8e4b8", "fp64", LEVELS[-1]), ("fp8e5b16", "fp32", LEVELS[-1])],
 )  # fmt: skip
 def test_rounding_towards_zero(target, source, level):
     with np.errstate(over="ignore"):
