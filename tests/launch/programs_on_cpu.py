@@ -107,6 +107,22 @@ def check_hooks() -> None:
     assert seen == [("enter", "scale"), ("exit", "scale")] and (x == 3).all()
     kernel = add.warmup(Tensor(x), Tensor(x), Tensor(x), 1024, BLOCK=64, grid=(1,))
     assert "define" in kernel.asm["llir"] and len(seen) == 2
+    stages, times = [], []
+
+    def inspect(backend=None, made=None, *_):
+        if backend is None:
+            return "key", "digest"
+        lower = made["loops"]
+        made["loops"] = lambda module, kept: stages.extend([*made, str(module).count("tt.load")]) or lower(module, kept)
+
+    triton.knobs.runtime.add_stages_inspection_hook = inspect
+    triton.knobs.compilation.listener = lambda **about: times.append(
+        [name for name, _ in about["times"].lowering_stages]
+    )
+    add[(1,)](Tensor(x), Tensor(x), Tensor(x), 16, BLOCK=32)
+    assert (
+        stages == ["ttir", "loops", "llir", "obj", 2] and times == [["ttir", "loops", "llir", "obj"]] and (x == 6).all()
+    )
 
 
 def check_binary() -> None:
