@@ -17,11 +17,6 @@ def lower_map(kernel: Kernel, operation: Op) -> None:
     """Element after element, in row-major order."""
     context = kernel.context
     shape = operation.operands[0].type.shape
-    if not shape:
-        results = _call(kernel, operation, [context.scalar(each) for each in operation.operands])
-        for value, result in zip(operation.results, results, strict=True):
-            context.places[value] = result
-        return
     buffers = [context.allocate(each.type) for each in operation.results]
 
     def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:

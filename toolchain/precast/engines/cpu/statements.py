@@ -92,10 +92,7 @@ def write_value(kernel: Kernel, value: Value, buffer: Buffer) -> None:
 
 def _lower_scalar(kernel: Kernel, operation: Op) -> None:
     context = kernel.context
-    if operation.name == "tt.map_elementwise":
-        forms = context.inline(operation, [context.scalar(each) for each in operation.operands], 1)
-    else:
-        forms = context.arithmetic.apply(operation, [context.scalar(each) for each in operation.operands], 1)
+    forms = context.arithmetic.apply(operation, [context.scalar(each) for each in operation.operands], 1)
     for result, form in zip(operation.results, forms, strict=True):
         assert isinstance(form, Scalar)
         context.places[result] = form
