@@ -6,6 +6,8 @@ from tree import Tree
 
 from precast.graph.checking import MINIMUM, choose_samples
 
+pytestmark = pytest.mark.all
+
 STANDIN = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"\n'
 UNSTEADY = """
 import itertools, random, time

@@ -7,6 +7,8 @@ from tree import Tree
 
 from precast.release.manifest import read_manifest
 
+pytestmark = pytest.mark.all
+
 STANDIN = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"\n'
 
 

@@ -3,6 +3,8 @@
 import pytest
 from plugin_tree import PluginTree
 
+pytestmark = pytest.mark.all
+
 READING = """
 import importlib, json, os
 from pathlib import Path

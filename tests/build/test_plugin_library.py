@@ -7,6 +7,8 @@ import pytest
 import triton
 from tree import Tree
 
+pytestmark = pytest.mark.all
+
 SCONSTRUCT = """
 import precast
 

@@ -1,7 +1,6 @@
 """The Triton engine through real workers: its images are Triton's own, whatever process, place or hash seed."""
 
 import dataclasses
-import json
 import os
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ import pytest
 from compiling import LOADING, ROOT, compile_with_triton, first_of_each_kernel, plan_jobs
 
 from precast.artifact import Facts, Parameter, UnitResult
+from precast.codec import from_json
 from precast.errors import CompileError, Place
 from precast.job import Job
 from precast.store import Store
@@ -143,7 +143,7 @@ def test_place_and_hash_seed_do_not_show(tmp_path):
         done = subprocess.run(
             command, env=os.environ | {"PYTHONHASHSEED": str(seed)}, capture_output=True, text=True, check=True
         )
-        found.append([{**json.loads(line), "seconds": 0} for line in done.stdout.splitlines()])
+        found.append([from_json(line, UnitResult) for line in done.stdout.splitlines()])
     assert found[0] == found[1] and len(found[0]) == 4
 
 

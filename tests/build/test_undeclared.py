@@ -3,6 +3,8 @@
 import pytest
 from tree import Tree
 
+pytestmark = pytest.mark.all
+
 STANDIN = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"\n'
 TUNED = """
 import json

@@ -180,7 +180,8 @@ def test_every_8_bit_float(element):
     nan = np.isnan(HARD)
     with np.errstate(over="ignore"):
         finite = np.nan_to_num(HARD.astype(np.float64), posinf=1e9, neginf=-1e9)  # infinities saturate too
-    expected = np.where(HARD == 0, np.signbit(HARD).astype(np.uint8) << 7, encode(finite, element))
+    minus_zero = 0x80 if element in ("fp8e4nv", "fp8e5") else 0  # where the others have their one NaN
+    expected = np.where(HARD == 0, np.where(np.signbit(HARD), minus_zero, 0), encode(finite, element))
     assert np.array_equal(out[~nan], expected[~nan])
     assert np.isnan(decode(out[nan], element)).all()
 

@@ -148,6 +148,7 @@ def test_state_that_is_damaged_costs_no_more_than_time(tmp_path, turns):
         project.check(state, (turn, list(zip(chosen, hows, strict=True))))
 
 
+@pytest.mark.all
 def test_no_two_commands_meet(tmp_path):
     """Builds and cleans at once: each does its work or says that another is at it."""
     project = Project(tmp_path, order="sleep 0.1")
@@ -162,6 +163,7 @@ def test_no_two_commands_meet(tmp_path):
     project.check(1, "at once")
 
 
+@pytest.mark.all
 def test_nobody_builds_beside_a_build_whose_folder_was_removed(tmp_path):
     project = Project(tmp_path, order="sleep 0.6")
     first = run(project.tree, "build", "--json")
@@ -177,7 +179,7 @@ def test_nobody_builds_beside_a_build_whose_folder_was_removed(tmp_path):
     project.check(-1, said)
 
 
-@pytest.mark.parametrize("linked", [False, True], ids=["folder", "link"])
+@pytest.mark.parametrize("linked", [False, pytest.param(True, marks=pytest.mark.all)], ids=["folder", "link"])
 def test_all_is_removed_as_often_as_one_likes(tmp_path, linked):
     project = Project(tmp_path, order="sleep 0.001")
     build = project.tree.folder / "build"
@@ -243,7 +245,8 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("grain", [pytest.param(10**9, marks=pytest.mark.all), 2 * 10**9], ids=["1s", "2s"])
+@pytest.mark.all
+@pytest.mark.parametrize("grain", [10**9, 2 * 10**9], ids=["1s", "2s"])
 def test_times_in_whole_seconds_hide_no_edit(tmp_path, grain):
     project = Project(tmp_path, order="sleep 0.001")
     for state in (1, 2, 3):

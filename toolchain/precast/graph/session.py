@@ -347,7 +347,7 @@ class Session:
             units=len(names),
             checked=self._checked,
             reason=reason,
-            message=f"{len(self.failures)} failed" if reason == FAILED else "",
+            message=f"{[*self._outcomes.values()].count('failed')} failed" if reason == FAILED else "",
         )
 
     def _release_path(self) -> str:
