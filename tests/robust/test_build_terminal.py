@@ -153,4 +153,4 @@ def test_hanging_up_ends_it(tmp_path):
     terminal.read(lambda lines: any(LONG[:9] in line for line in lines))
     os.kill(terminal.child, signal.SIGTERM)
     lines, code = terminal.end()
-    assert (lines, code) == (["interrupted"], 143)
+    assert lines == ["interrupted"] and code in (130, 143)  # SCons may be the one that hears it

@@ -110,9 +110,12 @@ def _run_graph(session: Session) -> None:
     tasks = jobs + 1 if jobs > 1 else 1  # one unit waits, so that a worker has its next before the last is recorded
     arguments = ["-Q", "-s", f"-j{tasks}", "-C", str(session.folder)]
     arguments += ["-k"] if session.request.keep_going else []
-    if not (session.folder / SCONSTRUCT).exists():
-        arguments += ["-f", str(Path(__file__).parent / "toolpath" / "default_sconstruct.py")]
+    script = session.folder / SCONSTRUCT
+    if not script.exists():
+        script = Path(__file__).parent / "toolpath" / "default_sconstruct.py"
+        arguments += ["-f", str(script)]
     with contextlib.redirect_stdout(sys.stderr), telling_disk_faults(session.folder / BUILD):
+        script.read_bytes()  # of a disk at fault SCons would print where in SCons it found out
         code = scons_surface.run_scons(arguments)
     if session.fault is not None:
         raise session.fault
