@@ -16,9 +16,9 @@ MOST_NAMES = 3
 
 
 def find_moved(session: Session) -> list[str]:
-    """The files, sorted. One that was edited and put back has not moved."""
-    seen = dict(_seen_by_plan(session)) | dict(_read_by_units(session))
-    moved = {name for name, digest in seen.items() if session.index.digest_content(name) != digest}
+    """The files, sorted. One that was edited and put back has not moved, unless a unit read it in between."""
+    seen = {*_seen_by_plan(session), *_read_by_units(session)}
+    moved = {name for name, digest in seen if session.index.digest_content(name) != digest}
     for probe in session.probes:
         moved |= set(find_changed(probe, session.folder))
     return sorted(moved)
