@@ -53,10 +53,11 @@ import threading, time, warnings
 from precast.worker.state import read_state
 kept, told, write = [], {}, os.write
 locale.setlocale(locale.LC_ALL, "C.UTF-8")
+before = None
 for line in json.loads(sys.argv[1]):
-    before = read_state()
+    before = read_state((), before)
     exec(line)
-    told[line] = before.changes_to(read_state())
+    told[line] = before.changes_to(read_state((), before))
 for each in kept:
     hasattr(each, "kill") and each.kill()
 write(1, repr(told).encode())

@@ -55,7 +55,8 @@ def telling_disk_faults(path: Path) -> Iterator[None]:
 def _placing(path: Path) -> Iterator[Path]:
     """A fresh name beside `path`; what the body leaves there becomes `path`, or nothing does."""
     with telling_disk_faults(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
         draft = path.parent / f".{path.name[:100]}.{secrets.token_hex(6)}.tmp"
         try:
             yield draft

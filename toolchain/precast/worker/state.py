@@ -10,6 +10,7 @@ from __future__ import annotations
 import _thread
 import ctypes
 import gc
+import itertools
 import locale
 import os
 import resource
@@ -47,13 +48,13 @@ class ProcessState:
     threads: object
     processes: object
     knobs: object
-    functions: Mapping[str, _Names]
+    functions: _Functions
 
     def changes_to(self, after: ProcessState) -> tuple[str, ...]:
         """What is not in `after` as it is here. A function that is there anew is no change; one that is replaced is."""
         names = [each.name for each in fields(self) if each.name != "functions"]
         changed = [name for name in names if getattr(self, name) != getattr(after, name)]
-        replaced = [name for name, names in self.functions.items() if names.lost_in(after.functions.get(name))]
+        replaced = self.functions.lost_in(after.functions)
         return (*changed, *(f"functions of {name}" for name in replaced))
 
 
@@ -66,8 +67,8 @@ class _Names:
     classes: tuple[tuple[str, type], ...] = ()
 
     def stand_in(self, now: Mapping[str, object]) -> bool:
-        """Whether all of it is there now: the quick question, asked of thousands for each job. Lists take what is the
-        same object for equal, and ask only what took another's place."""
+        """Whether all of it is there now. Lists take what is the same object for equal, and ask only what took
+        another's place."""
         return list(now) == self.names and list(now.values()) == self.values
 
     def lost_in(self, after: _Names | None) -> bool:
@@ -77,6 +78,31 @@ class _Names:
         values = dict(zip(after.names, after.values, strict=True)) if after else {}
         before = zip(self.names, self.values, strict=True)
         return any(values.get(name) is not value and callable(value) for name, value in before)
+
+
+@dataclass(frozen=True, eq=False)
+class _Functions:
+    """What the watched packages define, by full name of module and class; and all of it in one row, for one look."""
+
+    by_name: Mapping[str, _Names]
+    modules: list[types.ModuleType]  # all that are loaded
+    places: list[Mapping[str, object]]
+    row: tuple[list[int], list[str], list[object]]
+
+    def stand(self) -> bool:
+        """Whether nothing has changed: the quick question, asked of thousands of places for each job."""
+        return list(sys.modules.values()) == self.modules and _in_a_row(self.places) == self.row
+
+    def lost_in(self, after: _Functions) -> list[str]:
+        """Where something that can be called is gone, or is another."""
+        if after is self:
+            return []
+        return [name for name, names in self.by_name.items() if names.lost_in(after.by_name.get(name))]
+
+
+def _in_a_row(places: Sequence[Mapping[str, object]]) -> tuple[list[int], list[str], list[object]]:
+    values = itertools.chain.from_iterable(each.values() for each in places)
+    return [*map(len, places)], [*itertools.chain.from_iterable(places)], [*values]
 
 
 class _Same:
@@ -109,7 +135,7 @@ def read_state(own_folders: Sequence[str] = (), earlier: ProcessState | None = N
         threads=(set(sys._current_frames()), _thread._count()),
         processes=children_of(os.getpid()),
         knobs=[*_knobs(sys.modules.get(_KNOBS))],
-        functions=dict(_functions(earlier.functions if earlier else {})),
+        functions=_read_functions(earlier.functions if earlier else None),
     )
 
 
@@ -165,14 +191,23 @@ def _knobs(module: types.ModuleType | None) -> Iterator[object]:
             yield name, {key: _Same(value) for key, value in vars(group).items()}, chains
 
 
-def _functions(earlier: Mapping[str, _Names]) -> Iterator[tuple[str, _Names]]:
+def _read_functions(earlier: _Functions | None) -> _Functions:
+    if earlier and earlier.stand():
+        return earlier
+    modules = list(sys.modules.values())
+    found = {name: (place, names) for name, place, names in _functions(earlier.by_name if earlier else {})}
+    places = [place for place, _ in found.values()]
+    return _Functions({name: names for name, (_, names) in found.items()}, modules, places, _in_a_row(places))
+
+
+def _functions(earlier: Mapping[str, _Names]) -> Iterator[tuple[str, Mapping[str, object], _Names]]:
     """What the watched packages define, by module, and what their classes do."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _WATCHED and isinstance(module, types.ModuleType):
             names = _names(vars(module), earlier.get(name), name)
-            yield name, names
+            yield name, vars(module), names
             for key, each in names.classes:
-                yield key, _names(vars(each), earlier.get(key), "")
+                yield key, vars(each), _names(vars(each), earlier.get(key), "")
 
 
 def _names(now: Mapping[str, object], earlier: _Names | None, module: str) -> _Names:
