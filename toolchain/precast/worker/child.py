@@ -8,6 +8,7 @@ parent keeps: what a compiler prints, and its last words, are read there. Ends w
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import warnings
 from collections.abc import Callable
@@ -112,6 +113,7 @@ class Worker:
         """Imports an engine. When it cannot be, the job that needs it tries again and tells why."""
         with contextlib.suppress(Exception):
             self._engines.open(engine)
+        gc.freeze()  # what an engine is made of stays: no collection looks at it again
         self._ready.add(engine)
         self._state = None
 

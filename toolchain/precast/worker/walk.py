@@ -168,14 +168,15 @@ class _Walk:
         done: list[_Done] = []
         for group in stage_groups(self.job):
             before = done[-1].output if done else source
-            done += self._recall_all(group, before) or self._make_all(group, before, done)
+            first = self._inputs(group[0], before)
+            done += self._recall_all(group, first) or self._make_all(group, first, before, done)
         return done
 
-    def _recall_all(self, group: Sequence[str], source: StageOutput) -> list[_Done]:
+    def _recall_all(self, group: Sequence[str], first: StageInputs) -> list[_Done]:
         """All stages of a group from the store, or none."""
         found: list[_Done] = []
         for stage in group:
-            inputs = self._inputs(stage, found[-1].output if found else source)
+            inputs = self._inputs(stage, found[-1].output) if found else first
             kept = recall(self.store, inputs.key) or self._recall_from_afar(inputs.key)
             if kept is None or not self._reads_alike(kept[1].reads):
                 return []
@@ -190,11 +191,14 @@ class _Walk:
         """Whether outside code that did not declare what it read, and so is not in the key, would read the same now."""
         return all(digest_now(read, Path(self.job.project), os.environ) == read.digest for read in reads)
 
-    def _make_all(self, group: Sequence[str], source: StageOutput, before: Sequence[_Done]) -> list[_Done]:
+    def _make_all(
+        self, group: Sequence[str], first: StageInputs, source: StageOutput, before: Sequence[_Done]
+    ) -> list[_Done]:
         made: list[_Done] = []
         for stage in group:
             output = made[-1].output if made else source
-            made.append(self._make(self._inputs(stage, output), output, [each.inputs for each in (*before, *made)]))
+            inputs = self._inputs(stage, output) if made else first
+            made.append(self._make(inputs, output, [each.inputs for each in (*before, *made)]))
         return made
 
     def _inputs(self, stage: str, source: StageOutput) -> StageInputs:
@@ -203,7 +207,9 @@ class _Walk:
     def _make(self, inputs: StageInputs, source: StageOutput, walked: list[StageInputs]) -> _Done:
         if inputs.passes:  # what is wrong with where they stand is no failure of the stage
             self.engine.prepare(inputs, Path(self.job.project))
-        step = Step(inputs.stage, "", self.store.put(source.data), source.carry)
+        if not walked:  # what the other stages are given is there already
+            self.store.put(source.data)
+        step = Step(inputs.stage, "", inputs.input, source.carry)
         self.announce(step)
         meter = Meter()
         try:

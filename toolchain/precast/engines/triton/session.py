@@ -59,6 +59,8 @@ def load_libraries(uses: tuple[PassUse, ...], project: Path) -> None:
 
 def load_passes(uses: tuple[PassUse, ...], project: Path) -> tuple[SelectedPass, ...]:
     """The definitions behind `uses`, with their native libraries."""
+    if not uses:
+        return ()
     load_libraries(uses, project)
     with kept_surroundings():
         return tuple(SelectedPass(use, *load_definition(use, project)) for use in uses)
