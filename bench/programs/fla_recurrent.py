@@ -1,4 +1,4 @@
-"""Linear attention, forward and backward, with functions of flash-linear-attention (PyPI: fla-core), which tunes itself."""
+"""Linear attention, forward and backward, with functions that tune themselves (PyPI: fla-core)."""
 
 import torch
 from fla.modules.norm import RMSNorm

@@ -19,8 +19,8 @@ class Layer(nn.Module):
         self.down = nn.Linear(2 * WIDTH, WIDTH, bias=False)
 
     def forward(self, x, cos, sin):
-        q, k, v = (each.view(BATCH, LENGTH, HEADS, -1).transpose(1, 2)
-                   for each in self.mixed(liger_rms_norm(x, self.before, 1e-6, in_place=False)).chunk(3, -1))  # fmt: skip
+        mixed = self.mixed(liger_rms_norm(x, self.before, 1e-6, in_place=False)).chunk(3, -1)
+        q, k, v = (each.view(BATCH, LENGTH, HEADS, -1).transpose(1, 2) for each in mixed)
         q, k = liger_rope(q, k, cos, sin)
         attended = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).reshape(BATCH, LENGTH, WIDTH))
