@@ -25,10 +25,10 @@ demo: venv
 	$(BIN)/python tests/demo.py
 
 test: venv lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not all and not soak'
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not all and not soak'
 
 test-all: $(STAMP_ALL)
-	PRECAST_INTEROP=1 $(VENV_ALL)/bin/python -m pytest -n 2 --dist loadfile -m all
+	PRECAST_INTEROP=1 $(VENV_ALL)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m all
 
 soak: venv
 	$(BIN)/python -m pytest -m soak

@@ -1,11 +1,13 @@
-"""What every tier shares: `--update`, which writes expected texts anew, PyTorch, and other Tritons."""
+"""What every tier shares: `--update`, which writes expected texts anew, a C compiler, PyTorch, and other Tritons."""
 
 import importlib
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -20,6 +22,17 @@ hypothesis.settings.load_profile("suite")
 
 OTHER_TRITONS = ("3.6.0", "3.7.0", "3.8.0")
 UNREACHABLE = ("connection", "name resolution", "timed out", "proxyerror", "network is unreachable")
+
+
+KEPT_CC = "PRECAST_TEST_CC"  # where `tree.py` finds the compiler of this run
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the run's C compiler, which keeps its objects. Processes that share the work inherit it."""
+    if KEPT_CC not in os.environ:
+        folder = Path(tempfile.mkdtemp(prefix="precast-test-cc-"))
+        config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
+        os.environ[KEPT_CC] = shutil.copy(Path(__file__).with_name("kept_cc.sh"), folder / "cc")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,7 +14,7 @@ import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from tree import KERNEL, SPEC, Build, Tree
+from tree import COMPILER, KERNEL, SPEC, Build, Tree
 
 SETTINGS = """
 [project]
@@ -36,21 +36,9 @@ PRECAST_ENGINE = "stand-in"
 
 {passes}
 """
-# A compiler that remembers what it made: most of a small build's time is C that never changes.
-COMPILER = """#!/bin/sh
-# compiler {number}
-out=""; expect=""; link=""
-for word in "$@"; do
-    [ "$expect" ] && out="$word" && expect=""
-    [ "$word" = -o ] && expect=1
-    [ "$word" = -shared ] && [ -z "$compile" ] && link=1
-    [ "$word" = -c ] && compile=1
-done
-[ "$compile" ] || exec cc "$@"
-key=$( (echo "$@"; cat build/launchers/include/*.h build/launchers/src/*.c build/launchers/src/runtime/*) | sha256sum)
-kept="{cache}/${{key%% *}}"
-[ -f "$kept" ] || {{ cc "$@" && cp "$out" "$kept.$$" && mv "$kept.$$" "$kept"; exit; }}
-cp "$kept" "$out"
+TOOL = """#!/bin/sh
+# tool {number}
+exec {compiler} "$@"
 """
 SCONSTRUCT = """
 import precast
@@ -77,10 +65,9 @@ class Marks(Pass):
 class EditedProject:
     """A project under edit. `edit` makes one change of a random kind and says which."""
 
-    def __init__(self, folder: Path, cache: Path, seed: int) -> None:
+    def __init__(self, folder: Path, seed: int) -> None:
         self.random = random.Random(seed)
         self.tree = Tree(folder)
-        self._cache = cache
         self._kernels = ["one", "two"]
         self._name, self._version, self._numbers = "demo", "1.0", iter(range(1, 10**6))
         self._settings: dict[str, str] = {}
@@ -89,7 +76,6 @@ class EditedProject:
         self._history: list[tuple[Path, bytes]] = []
         self._path = ["kernels", "early", "late"]
         self._specs = ""
-        cache.mkdir(exist_ok=True)
         self._write_all()
 
     @property
@@ -116,7 +102,7 @@ class EditedProject:
         self.tree.edit(f"kernels/{name}.py", "import triton\n", "# stand-in: data kernels/table.txt\nimport triton\n")
 
     def _write_tool(self, name: str) -> None:
-        text = COMPILER.format(number=next(self._numbers), cache=self._cache)
+        text = TOOL.format(number=next(self._numbers), compiler=COMPILER)
         self.tree.write(f"tools/{name}", text)
         os.chmod(self.folder / "tools" / name, 0o755)
 

@@ -1,6 +1,7 @@
 """Same inputs, same bytes: two clean builds in different folders, with other job counts and hash seeds."""
 
 import json
+import random
 import re
 import shutil
 from pathlib import Path
@@ -16,34 +17,39 @@ def release_bytes(release):
     return {name: data for name, data in files.items() if "__pycache__" not in name}
 
 
-def copy_project(folder, targets, more="", one_unit_each=False):
-    """The repository's own kernels as a project in `folder`."""
-    tree = Tree(folder, targets=targets, more=more)
+def copy_project(folder, targets, thin_out, more=""):
+    """The repository's own kernels as a project in `folder`, with each spec as `thin_out` leaves it."""
+    tree = Tree(folder, targets=targets, more=more, compiler="cc")
     shutil.copytree(REPOSITORY / "kernels", folder / "kernels")
-    if one_unit_each:
-        for path in (folder / "kernels").glob("*.toml"):
-            path.write_text(thin_out(path.read_text()))
+    for path in (folder / "kernels").glob("*.toml"):
+        path.write_text(thin_out(path.read_text()))
     return tree
 
 
-def thin_out(spec):
-    """The spec with no hint variants, and of every axis the first value alone."""
-    spec = (
-        re.sub(r",? *(specialize|each) *= *(\[[^]]*\]|true)", "", spec).replace("{,", "{").replace("{  type", "{ type")
-    )
-    lines, in_matrix = [], False
-    for line in spec.splitlines():
-        if line.startswith("["):
-            in_matrix = line.endswith(".matrix]")
-        if in_matrix and not line.startswith("exclude"):
-            line = re.sub(r"= *\[ *([^,\]]+)[^\]]*\]", r"= [\1]", line)
-        lines.append(line)
-    return "\n".join(lines) + "\n"
+def with_first_values(spec):
+    """No hint variants, and of every axis the first value alone."""
+    spec = re.sub(r",? *(specialize|each) *= *(\[[^]]*\]|true)", "", spec)
+    return with_chosen_values(spec.replace("{,", "{").replace("{  type", "{ type"), lambda values: values[0])
 
 
-def check_equal_releases(tmp_path, *, targets, **settings):
-    one = copy_project(tmp_path / "one", targets, **settings)
-    two = copy_project(tmp_path / "another" / "deeper place", targets, **settings)
+def with_chosen_values(spec, choose):
+    """Of every axis one value alone; what else the spec excludes does not matter then."""
+
+    def choose_each(table):
+        lines = [line for line in table[0].splitlines() if not line.startswith("exclude")]
+        return "".join(re.sub(r"\[(.*)\]", lambda axis: f"[{choose(axis[1].split(','))}]", line) + "\n" for line in lines)
+
+    return re.sub(r"(?<=\.matrix\]\n)([^[\n].*\n)+", choose_each, spec)
+
+
+def draw_values(seed):
+    """As `with_chosen_values`, for values drawn at random, the same for the same spec."""
+    return lambda spec: with_chosen_values(spec, random.Random(f"{seed} {spec}").choice)
+
+
+def check_equal_releases(tmp_path, **settings):
+    one = copy_project(tmp_path / "one", **settings)
+    two = copy_project(tmp_path / "another" / "deeper place", **settings)
     first = one.build("-j1", "-k", PYTHONHASHSEED="1")
     second = two.build("-j2", "-k", PYTHONHASHSEED="2")
     assert first.code == 0, first.err
@@ -57,13 +63,16 @@ def check_equal_releases(tmp_path, *, targets, **settings):
 
 
 def test_one_unit_of_each_kernel_is_the_same_everywhere(tmp_path):
-    build = check_equal_releases(tmp_path, targets=("cuda:90", "cpu:x86-64-v3"), one_unit_each=True)
+    build = check_equal_releases(tmp_path, targets=("cuda:90", "cpu:x86-64-v3"), thin_out=with_first_values)
     kernels = {path.stem for path in (REPOSITORY / "kernels").glob("*.toml")}
     assert len(kernels) <= build.summary["units"] <= 3 * len(kernels)
 
 
-@pytest.mark.all
 @pytest.mark.parametrize("line_info", [False, True])
-def test_every_unit_is_the_same_everywhere(tmp_path, line_info):
+@pytest.mark.parametrize("seed", [pytest.param(11, marks=pytest.mark.all), pytest.param(None, marks=pytest.mark.soak)])
+def test_every_unit_is_the_same_everywhere(tmp_path, line_info, seed):
+    """All units; with a seed, of each kernel those of one choice of values, with all hints."""
+    print(f"seed {seed}")
     more = f"line_info = {json.dumps(line_info)}"
-    check_equal_releases(tmp_path, targets=("cuda:90", "hip:gfx942", "cpu:x86-64-v3"), more=more)
+    thin_out = str if seed is None else draw_values(f"{seed} {line_info}")
+    check_equal_releases(tmp_path, targets=("cuda:90", "hip:gfx942", "cpu:x86-64-v3"), thin_out=thin_out, more=more)

@@ -9,7 +9,7 @@ SEED = 20261130
 def check_rounds(folder, rounds: int, seed: int) -> None:
     """Each round edits one to three times, with or without builds between, and builds; a copy is built from nothing."""
     print(f"seed {seed}")
-    project = EditedProject(folder / "project", folder / "cache", seed)
+    project = EditedProject(folder / "project", seed)
     assert project.tree.build().code == 0
     told = []
     for number in range(rounds):

@@ -1,7 +1,7 @@
 """Plain SCons's own ways: a dry run lists, and a cache folder of SCons decides nothing."""
 
 import pytest
-from tree import SCONSTRUCT, Tree
+from tree import Tree
 
 
 def test_a_dry_run_lists_what_would_be_made(tmp_path):
@@ -19,7 +19,7 @@ def test_a_cache_folder_of_scons_is_not_used(tmp_path):
     tree = Tree(tmp_path, ("cuda:90",))
     tree.add_kernel("shift")
     cached = 'CacheDir("cache")\nenv.CacheDir("cache")\nenv.Precast()'
-    tree.write("SConstruct", SCONSTRUCT.replace("env.Precast()", cached))
+    tree.edit("SConstruct", "env.Precast()", cached)
     first = tree.scons()
     assert first.code == 0, first.out + first.err
     assert not [path for path in (tmp_path / "cache").rglob("*/*") if path.is_file()]  # but what says that it is one

@@ -21,10 +21,12 @@ pythonpath = ["kernels"]
 {more}
 """
 
+COMPILER = os.environ.get("PRECAST_TEST_CC", "cc")  # keeps its objects: most of a small build's time is C
+
 SCONSTRUCT = """
 import precast
 
-env = Environment(tools=["default", "precast_tool"], toolpath=[precast.scons_toolpath])
+env = Environment(tools=["default", "precast_tool"], toolpath=[precast.scons_toolpath], CC="{compiler}")
 env.Precast()
 """
 
@@ -97,12 +99,18 @@ class Build:
 
 
 class Tree:
-    """A project's folder."""
+    """A project's folder. `compiler` is of C: for a test of what that makes, the machine's own."""
 
-    def __init__(self, folder: Path, targets: tuple[str, ...] = ("cuda:90", "hip:gfx942"), more: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        targets: tuple[str, ...] = ("cuda:90", "hip:gfx942"),
+        more: str = "",
+        compiler: str = COMPILER,
+    ) -> None:
         self.folder = folder
         self.write("pyproject.toml", SETTINGS.format(targets=json.dumps(targets), more=more))
-        self.write("SConstruct", SCONSTRUCT)
+        self.write("SConstruct", SCONSTRUCT.format(compiler=compiler))
 
     def prime(self, built: Tree) -> None:
         """Takes over what another project compiled of C, which is most of a small build's time."""
