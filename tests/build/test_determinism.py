@@ -37,7 +37,8 @@ def with_chosen_values(spec, choose):
 
     def choose_each(table):
         lines = [line for line in table[0].splitlines() if not line.startswith("exclude")]
-        return "".join(re.sub(r"\[(.*)\]", lambda axis: f"[{choose(axis[1].split(','))}]", line) + "\n" for line in lines)
+        chosen = [re.sub(r"\[(.*)\]", lambda axis: f"[{choose(axis[1].split(','))}]", line) for line in lines]
+        return "\n".join([*chosen, ""])
 
     return re.sub(r"(?<=\.matrix\]\n)([^[\n].*\n)+", choose_each, spec)
 

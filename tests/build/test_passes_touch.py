@@ -12,7 +12,7 @@ from precast.artifact import UnitResult
 from precast.codec import from_json
 from precast.release.manifest import read_manifest
 
-KERNELS = [f"k{number:02}" for number in range(20)]
+KERNELS = [f"k{number:02}" for number in range(8)]
 LIBRARY = Path(triton.__file__).parent / "plugins/libTritonPluginsTestLib.so"
 RENAME = """
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def make(folder):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """Twenty kernels, two passes on two kernels each; built once, and each test works on a copy."""
+    """Eight kernels, two passes on two kernels each; built once, and each test works on a copy."""
     tree = make(tmp_path_factory.mktemp("built") / "project")
     build = tree.build()
     assert build.code == 0, build.out + build.err

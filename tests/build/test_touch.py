@@ -12,22 +12,46 @@ from precast.codec import from_json
 from precast.release.manifest import read_manifest
 from precast.release.verify import find_faults
 
+STAND_IN = """
+[tool.precast.triton]
+PRECAST_ENGINE = "stand-in"
+"""
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """One project, built once; each test works on a copy."""
-    tree = make_tree(tmp_path_factory.mktemp("built") / "project")
+
+def build_once(folder, more):
+    tree = make_tree(folder, more=more)
     build = tree.build()
     assert build.code == 0, build.out + build.err
     return tree
 
 
-@pytest.fixture
-def tree(built, tmp_path):
-    copy = make_tree(tmp_path / "project")
+def copy_tree(built, folder):
+    copy = make_tree(folder)
     shutil.rmtree(copy.folder)
     shutil.copytree(built.folder, copy.folder, symlinks=True)
     return copy
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """One project on the stand-in engine, built once; each test works on a copy."""
+    return build_once(tmp_path_factory.mktemp("built") / "project", STAND_IN)
+
+
+@pytest.fixture
+def tree(built, tmp_path):
+    return copy_tree(built, tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """The same, compiled by Triton."""
+    return build_once(tmp_path_factory.mktemp("compiled") / "project", "")
+
+
+@pytest.fixture
+def triton_tree(compiled, tmp_path):
+    return copy_tree(compiled, tmp_path / "project")
 
 
 def units(*kernels, targets=("cuda:90", "hip:gfx942"), block=128):
@@ -70,14 +94,14 @@ def test_a_build_with_nothing_to_do_imports_no_build_tool_and_no_compiler(tree):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-def test_comment_rebuilds_no_image(tree):
-    before = tree.build()
-    tree.edit("kernels/scale.py", "@triton.jit", "# a comment of one line\n@triton.jit")
-    build = tree.build()
+def test_comment_rebuilds_no_image(triton_tree):
+    before = triton_tree.build()
+    triton_tree.edit("kernels/scale.py", "@triton.jit", "# a comment of one line\n@triton.jit")
+    build = triton_tree.build()
     assert build.compiled == []
     assert build.summary["built"] == 0 and build.summary["reused"] == 6
     assert build.release == before.release
-    assert tree.build().steps == []
+    assert triton_tree.build().steps == []
 
 
 def test_constexpr_in_one_spec_rebuilds_its_units(tree):
@@ -92,15 +116,15 @@ def test_constexpr_in_one_spec_rebuilds_its_units(tree):
     assert sorted(after) == sorted(units("scale", block=256) + units("shift", "copy"))
 
 
-def test_shared_helper_rebuilds_its_users(tree):
-    tree.edit("kernels/shared.py", "value + value", "value + value + value")
-    assert tree.build().compiled == units("scale", "shift")
+def test_shared_helper_rebuilds_its_users(triton_tree):
+    triton_tree.edit("kernels/shared.py", "value + value", "value + value + value")
+    assert triton_tree.build().compiled == units("scale", "shift")
 
 
-def test_option_on_one_target_rebuilds_that_target(tree):
-    spec = tree.folder / "kernels/copy.toml"
+def test_option_on_one_target_rebuilds_that_target(triton_tree):
+    spec = triton_tree.folder / "kernels/copy.toml"
     spec.write_text(spec.read_text() + '\n[kernel.copy.target."hip:*"]\nnum_warps = 8\n')
-    assert tree.build().compiled == units("copy", targets=["hip:gfx942"])
+    assert triton_tree.build().compiled == units("copy", targets=["hip:gfx942"])
 
 
 def test_build_and_scons_take_turns(tree):
@@ -123,12 +147,12 @@ def test_build_and_scons_take_turns(tree):
     assert tree.build().steps == []
 
 
-def test_going_back_finds_the_images_in_the_store(tree):
-    before = tree.build()
-    tree.edit("kernels/copy.py", "offsets, value", "offsets, value + 3")
-    assert tree.build().release != before.release
-    tree.edit("kernels/copy.py", "offsets, value + 3", "offsets, value")
-    back = tree.build()
+def test_going_back_finds_the_images_in_the_store(triton_tree):
+    before = triton_tree.build()
+    triton_tree.edit("kernels/copy.py", "offsets, value", "offsets, value + 3")
+    assert triton_tree.build().release != before.release
+    triton_tree.edit("kernels/copy.py", "offsets, value + 3", "offsets, value")
+    back = triton_tree.build()
     assert back.compiled == [] and back.release == before.release
 
 

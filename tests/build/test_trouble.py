@@ -3,6 +3,7 @@
 Most of it runs on the stand-in engine, which compiles nothing and fails when told to.
 """
 
+import json
 import os
 import resource
 import signal
@@ -60,6 +61,29 @@ def wait_for(process, event):
         if f'"event": "{event}"' in line:
             return line
     raise AssertionError(process.stderr.read())
+
+
+class Gate:
+    """Where units wait that have the order `run gate.py`: in their first stage, until it is opened."""
+
+    ORDER = "run gate.py"
+
+    def __init__(self, tree):
+        self._reached, self._opened = tree.folder / "reached", tree.folder / "opened"
+        tree.write("kernels/gate.py", f"""
+import time
+from pathlib import Path
+Path({str(self._reached)!r}).touch()
+while not Path({str(self._opened)!r}).exists():
+    time.sleep(0.01)
+""")
+
+    def wait_until_reached(self):
+        while not self._reached.exists():
+            time.sleep(0.01)
+
+    def open(self):
+        self._opened.touch()
 
 
 def drafts(tree):
@@ -181,13 +205,17 @@ def test_project_without_a_build_script_is_built_too(make):
 
 
 def test_a_failure_keeps_what_waits_from_being_started(make):
-    slow = {number: "sleep 0.3" for number in (0, 2, 3)}
-    tree = make(kernels=4, orders={1: "sleep 0.1\n# stand-in: fail llir", **slow})
-    build = tree.build("-j2")
-    assert build.code == 1 and "CancelledError" not in build.out + build.err
-    started = [event["step"][:2] for event in build.events if event["event"] == "started" and "@" in event["step"]]
-    assert build.summary["failed"] == 1
-    assert build.summary["built"] == (1 if "k1" in started[:2] else 3)  # threads may overtake one another
+    tree = make(kernels=4, orders={1: "fail llir", **dict.fromkeys((0, 2, 3), Gate.ORDER)})
+    gate, started = Gate(tree), []
+    with start(tree, "-j2") as process:
+        for event in map(json.loads, process.stdout):
+            if event["event"] == "started" and "@" in event["step"]:
+                started.append(event["step"][:2])
+            if event["event"] == "failed" or (len(started) == 2 and "k1" not in started):
+                gate.open()
+        told = process.stderr.read()
+    assert process.returncode == 1 and event["failed"] == 1 and "CancelledError" not in told
+    assert event["built"] == 1 if "k1" in started[:2] else event["built"] >= 2  # threads may overtake one another
 
 
 def test_crashed_worker_fails_its_unit_alone(make):
@@ -198,12 +226,14 @@ def test_crashed_worker_fails_its_unit_alone(make):
 
 
 def test_second_build_is_told_who_builds(make):
-    tree = make(kernels=1, orders={0: "sleep 0.8"})
+    tree = make(kernels=1, orders={0: Gate.ORDER})
+    gate = Gate(tree)
     with start(tree) as first:
         wait_for(first, "started")
         second = tree.build()
         by_scons = tree.scons()
-        first.wait()
+        gate.open()
+        first.communicate()
     told = "another build is running in {} " + f"(process {first.pid})"
     assert (second.code, by_scons.code, first.returncode) == (1, 2, 0)
     assert second.err.startswith(f"error: {told.format(tree.folder / 'build')}\n")
@@ -212,15 +242,18 @@ def test_second_build_is_told_who_builds(make):
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
 def test_next_build_goes_on_where_a_killed_one_ended(make, signal_number):
-    tree = make(kernels=6, orders={number: "sleep 0.05" for number in range(6)})
+    tree = make(kernels=6, orders=dict.fromkeys((0, 4, 5), Gate.ORDER))
+    gate = Gate(tree)
     with start(tree, "-j1") as first:
         for _ in range(3):
             wait_for(first, "ended")
+        gate.wait_until_reached()
         first.send_signal(signal_number)
-        first.communicate(timeout=60)
+        first.communicate()
     assert first.returncode != 0
+    gate.open()
     build = tree.build()
-    assert build.summary["units"] == 6 and 1 <= build.summary["built"] <= 3
+    assert (build.summary["units"], build.summary["built"]) == (6, 3)
     assert find_faults(build.release) == [] and drafts(tree) == []
     assert tree.build().steps == []
 
@@ -240,11 +273,12 @@ def test_killed_at_any_time_the_next_build_is_right(make):
 
 
 def test_source_that_changes_while_its_unit_is_built_is_built_again(make):
-    tree = make(kernels=1, orders={0: "sleep 0.4"})
+    tree = make(kernels=1, orders={0: Gate.ORDER})
+    gate = Gate(tree)
     with start(tree) as first:
-        wait_for(first, "started")
-        time.sleep(0.2)
+        gate.wait_until_reached()
         tree.edit("kernels/k0.py", "value + 1", "value + 2")
+        gate.open()
         out, _ = first.communicate()
     assert "kernels/k0.py changed while k0:dtype=fp32,BLOCK=128@cuda:90 was built" in out
     assert "hint: build again" in out and first.returncode == 1
@@ -257,22 +291,20 @@ def test_an_interrupted_build_ends_at_once_and_says_so(make):
     tree = make(kernels=1, orders={0: "hang llir"})
     with start(tree) as first:
         wait_for(first, "started")
-        time.sleep(1)
-        asked = time.monotonic()
+        time.sleep(1)  # for the worker to be where it hangs, most likely
         first.send_signal(signal.SIGINT)
-        _, told = first.communicate(timeout=60)
+        _, told = first.communicate(timeout=120)
     assert (first.returncode, told) == (130, "interrupted\n")
-    assert time.monotonic() - asked < 5
 
 
 def test_a_build_that_is_interrupted_while_its_script_is_read_says_so(make):
     tree = make(kernels=1)
-    tree.write("SConstruct", "import pathlib, time\npathlib.Path('reading').touch()\ntime.sleep(60)\n")
+    tree.write("SConstruct", "import pathlib, time\npathlib.Path('reading').touch()\ntime.sleep(600)\n")
     with start(tree) as first:
         while not (tree.folder / "reading").exists():
             time.sleep(0.05)
         first.send_signal(signal.SIGINT)
-        _, told = first.communicate(timeout=60)
+        _, told = first.communicate(timeout=120)
     assert (first.returncode, told) == (130, "interrupted\n")
 
 
@@ -289,7 +321,7 @@ def test_workers_are_gone_with_a_killed_build(make):
         first.kill()
         first.communicate()
     assert children
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 120
     while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert not any(os.path.exists(f"/proc/{child}") for child in children)

@@ -117,7 +117,7 @@ def test_forked_child_launches(release: Path, tmp_path: Path, kind: str, scenari
     program = build_scenarios(kind, release, tmp_path)
     environment = {**os.environ, "LD_LIBRARY_PATH": search_path(fakes, kind, scenario)}
     for _ in range(FORKED[kind, scenario]):
-        subprocess.run([program, scenario, release], check=True, timeout=30, env=environment)
+        subprocess.run([program, scenario, release], check=True, timeout=120, env=environment)
 
 
 def test_only_the_librarys_own_names_are_exported(release: Path) -> None:

@@ -126,7 +126,7 @@ def test_polls_wait_for_another_thread_or_the_time():
         flags[2] = 7
         flags[0] = 3
 
-    timer = threading.Timer(0.2, write)
+    timer = threading.Timer(0.5, write)
     timer.start()
     kernel((1,), out, flags)
     timer.join()

@@ -1,5 +1,6 @@
 """Builds that are killed, damaged, edited or met by others: the next one gives what a clean one does, byte for byte."""
 
+import contextlib
 import json
 import os
 import random
@@ -63,7 +64,7 @@ def kill(process: subprocess.Popen, how: str, rng: random.Random) -> None:
     """Ends a command, or one of the processes that it started."""
     if how == "worker":
         _, *others = tree_of(process.pid)
-        if others:
+        with contextlib.suppress(IndexError, ProcessLookupError):  # there may be none, or no longer
             os.kill(rng.choice(others), signal.SIGKILL)
     elif how == "group":
         os.killpg(process.pid, signal.SIGKILL)
@@ -72,7 +73,7 @@ def kill(process: subprocess.Popen, how: str, rng: random.Random) -> None:
 
 
 def wait_for_end(processes: list[int]) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 120
     while any(os.path.exists(f"/proc/{each}") for each in processes):
         assert time.monotonic() < deadline, processes
         time.sleep(0.02)
@@ -97,7 +98,7 @@ def test_a_command_that_is_killed_costs_no_more_than_time(tmp_path, turns):
         family = list(tree_of(process.pid)) if process.poll() is None else []
         if family:
             kill(process, how, rng)
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=120)
         note = (turn, words, how, process.returncode, said)
         assert "Traceback" not in said, note
         wait_for_end(family)
@@ -156,7 +157,7 @@ def test_no_two_commands_meet(tmp_path):
         project.go_to(state)
         running = [run(project.tree, *words) for words in (["build"], ["clean", "--all"], ["build"], ["clean"])]
         for process in running:
-            said, _ = process.communicate(timeout=60)
+            said, _ = process.communicate(timeout=120)
             assert process.returncode == 0 or (
                 process.returncode == 1 and said.startswith("error: another build is running in ")
             ), said
@@ -173,7 +174,7 @@ def test_nobody_builds_beside_a_build_whose_folder_was_removed(tmp_path):
     shutil.rmtree(project.tree.folder / "build", ignore_errors=True)
     second = project.tree.build()
     assert second.code == 1 and second.err.startswith("error: another build is running in ")
-    said, _ = first.communicate(timeout=60)
+    said, _ = first.communicate(timeout=120)
     assert "Traceback" not in said
     project.tree.build()  # what came back into the removed folder is whatever the first was about to write
     project.check(-1, said)
@@ -217,7 +218,7 @@ def test_inputs_that_move_while_they_are_built_make_no_wrong_release(tmp_path, k
     if back:
         time.sleep(0.1)
         (tree.folder / name).write_text(text)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=120)
     assert process.returncode in ((0, 1) if back else (1,)) and "Traceback" not in said
     clean = build_clean(tree, tmp_path / "clean")
     if process.returncode == 0:
@@ -252,7 +253,7 @@ def test_times_in_whole_seconds_hide_no_edit(tmp_path, grain):
     for state in (1, 2, 3):
         project.go_to(state)
         command = [sys.executable, "-c", COARSE.format(grain=grain), "build", "-j1"]
-        done = subprocess.run(command, cwd=project.tree.folder, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, cwd=project.tree.folder, capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
         assert "2 built" in done.stdout or "3 built" in done.stdout, done.stdout
     project.check(3, grain)

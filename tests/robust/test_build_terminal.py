@@ -84,12 +84,15 @@ def joined(lines):
 @pytest.mark.all
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_bar_counts_and_running_units_survive_any_name_and_width(tmp_path, columns):
-    tree = make_tree(tmp_path / "p", 3, "sleep 0.6")
+    tree, opened = make_tree(tmp_path / "p", 3, "run gate.py"), tmp_path / "opened"
+    wait = f"import os, time\nwhile not os.path.exists({str(opened)!r}):\n    time.sleep(0.01)\n"
+    tree.write("kernels/gate.py", wait)
     terminal = Terminal(tree.folder, columns, "build", "-j2")
     shown = terminal.read(lambda lines: sum(LONG[:9] in line for line in lines) == 2)
     head = next(line for line in shown if re.search(r"\b\d+/\d+", line))
     assert "━" in head
     assert all("@cuda:90" in line and ("…" in line or columns == 200) for line in shown if LONG[:9] in line)
+    opened.touch()
     lines, code = terminal.end()
     assert code == 0
     release = next((tree.folder / "generated/demo").glob("1.0*"))

@@ -115,5 +115,5 @@ def test_driver_gets_the_image_that_was_checked(tmp_path: Path) -> None:
     (tmp_path / "program").mkdir()
     program = compile_program("changed_pack", release, tmp_path / "program", str(fakes / "cuda/libcuda.so.1"))
     environment = {**os.environ, "LD_LIBRARY_PATH": f"{fakes}/cuda:{fakes}/none"}
-    result = subprocess.run([program, release], env=environment, capture_output=True, text=True, timeout=60)
+    result = subprocess.run([program, release], env=environment, capture_output=True, text=True, timeout=300)
     assert (result.returncode, result.stdout) == (0, "")

@@ -271,7 +271,7 @@ def test_the_folder_that_python_was_started_in_is_no_place_for_modules(tmp_path,
 def test_a_child_that_hangs_is_ended_with_all_that_it_started(tmp_path):
     write(tmp_path, {"slow": "import subprocess, sys\nprint('here', flush=True)\nsubprocess.run(['sleep', '987'])"})
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    text = "from precast.passes.children import run_child; print(run_child('slow', [], 1.5))"
-    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=30)
+    text = "from precast.passes.children import run_child; print(run_child('slow', [], 5.0))"
+    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "Finished(code=None, words='here')"
     assert "sleep 987" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
