@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if KEPT_CC not in os.environ:
         folder = Path(tempfile.mkdtemp(prefix="precast-test-cc-"))
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
-        os.environ[KEPT_CC] = shutil.copy(Path(__file__).with_name("kept_cc.sh"), folder / "cc")
+        os.environ[KEPT_CC] = str(shutil.copy(Path(__file__).with_name("kept_cc.sh"), folder / "cc"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

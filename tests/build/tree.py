@@ -10,6 +10,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from forked import run_forked
+
 SETTINGS = """
 [project]
 name = "demo"
@@ -21,6 +23,7 @@ pythonpath = ["kernels"]
 {more}
 """
 
+TIME_LIMIT_S = 300
 COMPILER = os.environ.get("PRECAST_TEST_CC", "cc")  # keeps its objects: most of a small build's time is C
 
 SCONSTRUCT = """
@@ -135,9 +138,11 @@ class Tree:
         self.write(f"kernels/{name}.toml", SPEC.format(name=name, dtypes=dtypes))
 
     def build(self, *words: str, **environment: str) -> Build:
-        """`precast build --json …` in a process of its own."""
-        command = [sys.executable, "-m", "precast", "build", "--json", "--project", str(self.folder), *words]
-        return run(command, None, environment)
+        """`precast build --json …`; with an environment in a process that is started for it."""
+        command = ["build", "--json", "--project", str(self.folder), *words]
+        if environment:
+            return run([sys.executable, "-m", "precast", *command], None, environment)
+        return make_build(*run_forked(command, kept_environment(), TIME_LIMIT_S))
 
     def scons(self, *words: str, **environment: str) -> Build:
         """Plain `scons` in the project's folder, with its events as JSON lines among what SCons itself says."""
@@ -145,12 +150,19 @@ class Tree:
 
 
 def run(command: list[str], folder: Path | None, environment: dict[str, str]) -> Build:
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
+    environment = kept_environment() | environment
     done = subprocess.run(
-        command, cwd=folder, env={**keep, **environment}, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False
     )
-    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"event"')]
-    return Build(done.returncode, events, done.stdout, done.stderr)
+    return make_build(done.returncode, done.stdout, done.stderr)
+
+
+def kept_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
+
+
+def make_build(code: int, out: str, err: str) -> Build:
+    return Build(code, [json.loads(line) for line in out.splitlines() if line.startswith('{"event"')], out, err)
 
 
 def make_tree(folder: Path, **settings: object) -> Tree:
