@@ -69,12 +69,15 @@ class Compiled:
 
     def __call__(self, grid, *arguments):
         """Runs every program of the grid in order on this thread; returns the status."""
+        return self.run(grid, 0, int(np.prod(np.array(grid, np.int64))), *arguments)
+
+    def run(self, grid, begin, end, *arguments):
+        """Runs the programs from `begin` to `end`."""
         grid = tuple(grid) + (1,) * (3 - len(grid))
         slots = np.array([slot(value, type_) for value, type_ in zip(arguments, self.types, strict=True)], np.uint64)
         sizes = np.array(grid, np.int32)
         scratch = aligned(self.facts.thread_scratch_bytes)
-        programs = int(np.prod(sizes.astype(np.int64)))
-        return self.entry(slots.ctypes.data, sizes.ctypes.data, 0, programs, scratch.ctypes.data)
+        return self.entry(slots.ctypes.data, sizes.ctypes.data, begin, end, scratch.ctypes.data)
 
 
 def aligned(size):

@@ -103,4 +103,4 @@ def describe_pipeline(stage: str, level: str) -> tuple[tuple[str, tuple[tuple[st
     return (("optimize", object_stage.OPTIONS), ("emit-object", (("cpu", level), ("triple", object_stage.TRIPLE))))
 
 
-VERSION = 2  # of the lowering: a change of generated code changes it
+VERSION = 3  # of the lowering: a change of generated code changes it

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from precast.engines.cpu import kinds
 from precast.engines.cpu.aliasing import Addresses
@@ -85,6 +85,10 @@ class Analysis:
                 self._loops[operation] = loops
                 for operand in operation.operands + [each for _, passed in operation.successors for each in passed]:
                     self.users.setdefault(operand, []).append(operation)
+                if kinds.is_by_element(operation):
+                    for operand in kinds.inputs(operation)[len(operation.operands) :]:
+                        self.users.setdefault(operand, []).append(operation)
+                    continue
                 inner = (*loops, operation) if operation.name in kinds.LOOPS else loops
                 for region in operation.regions:
                     self._number(region, inner)
@@ -149,9 +153,8 @@ class Analysis:
         """What evaluating a lazy op's result costs and does, were nothing materialised."""
         if not kinds.is_lazy(operation):
             return
-        tensors = [each for each in operation.operands if each.type.is_tensor]
-        is_load = operation.name == "tt.load"
-        loads = is_load or any(each in self._loads for each in tensors)
+        tensors = [each for each in kinds.inputs(operation) if each.type.is_tensor]
+        loads = bool(kinds.loads_of(operation)) or any(each in self._loads for each in tensors)
         floats = operation.results[0].type.is_float and operation.name != "arith.constant"
         computed = loads or floats or any(each in self._computed for each in tensors)
         cost = min(kinds.own_cost(operation) + sum(self._costs.get(each, 1.0) for each in tensors), 1e6)
@@ -178,7 +181,10 @@ class Analysis:
         for result in user.results:
             through = self._sink(user, False) if result in self.materialized else self.sinks(result)
             found = found.joined(through)
-        return found.moved() if found.stores and user.name in _MOVED else found
+        if kinds.is_by_element(user):
+            found = replace(found, deepest=found.deepest + 1)
+        elsewhere = user.name in _MOVED or kinds.is_by_element(user)
+        return found.moved() if found.stores and elsewhere else found
 
     def _sink(self, operation: Op, reads: bool) -> Sinks:
         stores: Iterable[Op] = ()
@@ -197,12 +203,12 @@ class Analysis:
             if operation is None or operation in found or each in self.materialized or not kinds.is_lazy(operation):
                 continue
             found[operation] = None
-            pending += operation.operands
+            pending += kinds.inputs(operation)
         return list(found)
 
     def reads_memory(self, value: Value) -> bool:
         """Whether evaluating the value loads from the kernel's memory."""
-        return any(op.name == "tt.load" for op in self.closure(value))
+        return any(kinds.loads_of(op) for op in self.closure(value))
 
     def buffers_read(self, value: Value) -> set[tuple[Value, bool]]:
         """Values that are not lazy and that evaluating `value` reads, and whether they are read at another place."""
@@ -218,8 +224,8 @@ class Analysis:
             if operation is None or each in self.materialized or not kinds.is_lazy(operation):
                 found.add((each, moved))
                 continue
-            moved = moved or operation.name in ("tt.broadcast", "tt.trans", "tt.reshape", "tt.split", "tt.expand_dims")
-            pending += [(operand, moved) for operand in operation.operands]
+            moved = moved or operation.name in (*_MOVED, "tt.expand_dims") or kinds.is_by_element(operation)
+            pending += [(operand, moved) for operand in kinds.inputs(operation)]
         return found
 
     # Decisions.
@@ -234,7 +240,8 @@ class Analysis:
         sinks = self.sinks(value)
         if sinks.any is None:
             return False
-        if operation.name == "tt.load" and (self._overlaps(operation, sinks) or self._is_overwritten(operation, sinks)):
+        reads = kinds.loads_of(operation)
+        if reads and (self._overlaps(operation, sinks) or self._is_overwritten(operation, sinks)):
             return True
         cost = self._costs[value]
         deeper = sinks.deepest > len(self._loops_of(value))
@@ -244,10 +251,14 @@ class Analysis:
             return True
         return sinks.several and cost >= _WORTH_A_BUFFER
 
-    def _overlaps(self, load: Op, sinks: Sinks) -> bool:
-        """Whether a store's own nest reads the load at other places than it writes, in memory that may be the same."""
+    def _overlaps(self, operation: Op, sinks: Sinks) -> bool:
+        """Whether a store's own nest loads at other places than it writes, in memory that may be the same."""
         overlap = self._addresses.may_overlap
-        return any(overlap(load.operands[0], store.operands[0], moved) for store, moved in sinks.stores)
+        return any(
+            overlap(load.operands[0], store.operands[0], moved or load is not operation)
+            for load in kinds.loads_of(operation)
+            for store, moved in sinks.stores
+        )
 
     def _is_overwritten(self, load: Op, sinks: Sinks) -> bool:
         """Whether something may write memory between the load and one of its sinks."""

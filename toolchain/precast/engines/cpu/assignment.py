@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from precast.engines.cpu import memory, nests
 from precast.engines.cpu.ir import Value
+from precast.engines.cpu.joining import join_dimensions
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.values import Buffer, Cursor, Plain
 
@@ -38,7 +39,7 @@ def assign(kernel: Kernel, pairs: Sequence[Pair]) -> None:
 
 def _is_there(kernel: Kernel, pair: Pair) -> bool:
     place = kernel.context.places.get(pair[0])
-    return isinstance(place, Buffer) and place.pointer == pair[1].pointer
+    return isinstance(place, Buffer) and (place.pointer, place.turned) == (pair[1].pointer, pair[1].turned)
 
 
 def _reads(kernel: Kernel, pair: Pair) -> set[tuple[str, bool]]:
@@ -47,7 +48,7 @@ def _reads(kernel: Kernel, pair: Pair) -> set[tuple[str, bool]]:
     for value, moved in kernel.analysis.buffers_read(pair[0]):
         place = kernel.context.places.get(value)
         if isinstance(place, Buffer):
-            found.add((place.pointer, moved or place.shape != pair[1].shape))
+            found.add((place.pointer, moved or place.turned != pair[1].turned or place.shape != pair[1].shape))
     return found
 
 
@@ -68,7 +69,8 @@ def _emit_group(kernel: Kernel, group: list[Pair]) -> None:
     context = kernel.context
     shape = group[0][1].shape
     values = [value for value, _ in group]
-    nest = nests.plan_nest(context, shape, nests.last_wide_dimension(shape), nests.widest_bits(values))
+    joined = join_dimensions(context, shape, values)
+    nest = nests.plan_nest(context, joined, nests.last_wide_dimension(shape), nests.widest_bits(values))
 
     def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
         forms = [context.plain(value, cursor) for value in values]

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from precast.engines.cpu import shapes
 from precast.engines.cpu.arithmetic import MIRRORED
 from precast.engines.cpu.builder import Builder
-from precast.engines.cpu.context import Context, Key
 from precast.engines.cpu.ir import Op, Value
 from precast.engines.cpu.ordering import needed_first
 from precast.engines.cpu.strides import Strides
 from precast.engines.cpu.values import Affine, Buffer, Cursor, Plain, Scalar, integer_bounds
+
+if TYPE_CHECKING:
+    from precast.engines.cpu.context import Context, Key
 
 _NEGATED = {"sgt": "sle", "sge": "slt", "ugt": "ule", "uge": "ult"}
 _INDEX_OPS = ("tt.make_range", "tt.splat", "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.extsi",
@@ -69,7 +72,7 @@ class _Search:
             if not value.type.is_tensor or (value, place) in seen or value in context.places or operation is None:
                 continue
             seen.add((value, place))
-            if operation.name == "arith.cmpi" and self._compares_indices(operation):
+            if _is_ordering(operation) and self._compares_indices(operation):
                 found.append(Condition(value, place, self._depends_of(operation, value, place)))
                 continue
             for operand in operation.operands:
@@ -120,6 +123,10 @@ class _Search:
         return [(each, shapes.operand_cursor(self.context.b, value, each, cursor)) for each in operation.operands]
 
 
+def _is_ordering(operation: Op) -> bool:
+    return operation.name == "arith.cmpi" and operation.attributes["predicate"] not in ("eq", "ne")
+
+
 def find_split(context: Context, condition: Condition, name: str, size: int) -> Split | None:
     """Where along the index `name` the condition changes: both operands are looked at with the index at 0."""
     b = context.b
@@ -129,14 +136,27 @@ def find_split(context: Context, condition: Condition, name: str, size: int) -> 
         return None
     axis = places[0]
     index = (*condition.cursor.index[:axis], b.index(0), *condition.cursor.index[axis + 1 :])
-    cursor = Cursor(index, axis, size, address=True)
+    return _split_along(context, condition, operation, Cursor(index, axis, size, address=True))
+
+
+def find_split_at_lanes(context: Context, condition: Condition) -> Split | None:
+    """Where along the lanes of its own cursor a condition changes."""
+    operation = condition.value.definition
+    if operation is None or condition.cursor.lane is None:
+        return None
+    return _split_along(context, condition, operation, condition.cursor.addressing(True))
+
+
+def _split_along(context: Context, condition: Condition, operation: Op, cursor: Cursor) -> Split | None:
+    axis, size = cursor.lane, cursor.width
+    assert axis is not None
     predicate = operation.attributes["predicate"]
     first, second = operation.operands
     strides = Strides(context)
     if strides.along(first, axis) == 0:
         first, second, predicate = second, first, MIRRORED.get(predicate, predicate)
     steps = [strides.along(each, axis) for each in (first, second)]
-    if steps != [1, 0] or predicate in ("eq", "ne"):
+    if steps != [1, 0]:
         return None
     x, y = context.evaluate(first, cursor), context.evaluate(second, cursor)
     if not isinstance(x, Affine) or not isinstance(y, Scalar):

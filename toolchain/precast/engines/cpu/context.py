@@ -14,23 +14,17 @@ from precast.engines.cpu import memory, messages, shapes
 from precast.engines.cpu.arithmetic import Arithmetic, stays_affine
 from precast.engines.cpu.branches import is_pure
 from precast.engines.cpu.builder import Body, Builder
+from precast.engines.cpu.element_loops import evaluate_loop
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Dense, Op, Type, Value, element_bytes
+from precast.engines.cpu.kinds import is_by_element
 from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.ordering import needed_first
-from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar
+from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar, Shifted
 
 ALIGNMENT = 64
 _STATUS_BYTES = 64
 _BOUNCE_BYTES = 1024  # the widest streaming vector of 64-bit elements
-
-
-@dataclass(frozen=True)
-class Shifted:
-    """A carried tensor of pointers or integers: another tensor plus one scalar."""
-
-    start: Value
-    distance: Scalar  # i64 elements for pointers, else of the tensor's element
 
 
 Place = Scalar | Buffer | Shifted
@@ -203,6 +197,8 @@ class Context:
         operation = value.definition
         assert operation is not None, "a tensor argument without a place"
         operands = [each for each in operation.operands if each.type.is_tensor]
+        if is_by_element(operation):
+            return [self._key(each, cursor) for each in operands]
         if operation.name == "tt.load" and len(operands) > 1:
             mask = self._key(operands[1], cursor)
             form = self.known(mask)
@@ -241,6 +237,10 @@ class Context:
         if operation.name in shapes.MOVES:
             operand = operation.operands[0]
             return self.evaluate(operand, shapes.operand_cursor(self.b, value, operand, cursor))
+        if is_by_element(operation):
+            for result, form in zip(operation.results, evaluate_loop(self, operation, cursor), strict=True):
+                self.remember(result, cursor, form)
+            return self._scopes[-1][(value, cursor)]
         return self._evaluate_elementwise(operation, value, cursor)
 
     def _evaluate_elementwise(self, operation: Op, value: Value, cursor: Cursor) -> Form:
@@ -257,11 +257,14 @@ class Context:
         return results[value.index]
 
     def _evaluate_shifted(self, place: Shifted, value: Value, cursor: Cursor) -> Form:
-        start = self.evaluate(place.start, cursor)
-        if place.distance.constant == 0:
+        return self.shifted(value, self.evaluate(place.start, cursor), place.distance, cursor.width)
+
+    def shifted(self, value: Value, start: Form, distance: Scalar, width: int) -> Form:
+        """The form of a pointer or integer that is `distance` further on than `start`."""
+        if distance.constant == 0:
             return start
         name = "tt.addptr" if value.type.is_pointer else "arith.addi"
-        return self.arithmetic.apply(Op(name, results=[Value(value.type)]), [start, place.distance], cursor.width)[0]
+        return self.arithmetic.apply(Op(name, results=[Value(value.type)]), [start, distance], width)[0]
 
     def inline(self, operation: Op, forms: Sequence[Form], width: int) -> list[Form]:
         """The region of an op applied to forms: its block arguments stand for them."""
@@ -293,6 +296,16 @@ class Context:
             return []
         first, second = (self._inline_block(region[0], known, width) for region in operation.regions)
         return [self.b.select(condition, x, y, width) for x, y in zip(first, second, strict=True)]
+
+    def compute_scalar(self, operation: Op) -> None:
+        """An elementwise op on scalars, where control comes by."""
+        if operation.name == "arith.constant":
+            self.places[operation.result] = self.constant(operation)
+            return
+        forms = self.arithmetic.apply(operation, [self.scalar(each) for each in operation.operands], 1)
+        for result, form in zip(operation.results, forms, strict=True):
+            assert isinstance(form, Scalar)
+            self.places[result] = form
 
     def constant(self, operation: Op) -> Scalar:
         """A scalar constant, or the value of a splat one."""

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from precast.engines.cpu import assignment
-from precast.engines.cpu.context import Context, Shifted
+from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
 from precast.engines.cpu.kernel import Kernel
-from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
+from precast.engines.cpu.steps import advanced, find_steps, no_distance
+from precast.engines.cpu.values import Buffer, Plain, Scalar, Shifted
 
-_UNIFORM = ("tt.splat", "arith.constant", "arith.addi", "arith.subi", "arith.muli", "arith.extsi", "arith.extui",
-            "arith.trunci", "tt.broadcast", "tt.expand_dims")  # fmt: skip
 _TERMINATORS = ("scf.yield", "scf.condition", "tt.return", "cf.br", "cf.cond_br", "tt.map_elementwise.return")
 
 
@@ -40,49 +39,6 @@ class Carried:
     @property
     def is_scalar(self) -> bool:
         return not self.argument.type.is_tensor
-
-
-def find_steps(argument: Value, yielded: Value) -> tuple[Value, ...] | None:
-    """The uniform amounts that are added to a carried tensor each time round, None when it is not so."""
-    steps: list[Value] = []
-    while yielded is not argument:
-        operation = yielded.definition
-        if (
-            operation is None
-            or operation.name not in ("tt.addptr", "arith.addi")
-            or not _is_uniform(operation.operands[1])
-        ):
-            return None
-        steps.append(operation.operands[1])
-        yielded = operation.operands[0]
-    return tuple(steps)
-
-
-def _is_uniform(value: Value) -> bool:
-    """Whether all elements are computed alike from scalars."""
-    seen: set[Value] = set()
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        operation = each.definition
-        if each in seen or not each.type.is_tensor:
-            continue
-        seen.add(each)
-        if operation is None or operation.name not in _UNIFORM:
-            return False
-        if operation.name == "arith.constant" and not operation.attributes["value"].splat:
-            return False
-        pending += operation.operands
-    return True
-
-
-def _uniform_scalar(context: Context, value: Value) -> Scalar:
-    if not value.type.is_tensor:
-        return context.scalar(value)
-    zero = context.b.index(0)
-    form = context.evaluate(value, Cursor(tuple(zero for _ in value.type.shape), None, 1))
-    assert isinstance(form, Scalar)
-    return form
 
 
 def lower_for(kernel: Kernel, operation: Op) -> None:
@@ -120,8 +76,7 @@ def _plan_carried(
     """How a value is carried; what its buffer begins with is added to `starts`."""
     if not argument.type.is_tensor:
         return Carried(start, argument)
-    integer = not argument.type.is_float and argument.type.element != "i1"
-    steps = find_steps(argument, yielded) if integer or yielded is argument else None
+    steps = find_steps(argument, yielded)
     if steps is not None:
         if kernel.analysis.reads_memory(start):
             kernel.fill(start)
@@ -145,7 +100,7 @@ def _start_buffer(kernel: Kernel, operation: Op, start: Value, starts: list[assi
 def _first_scalar(context: Context, carried: Carried) -> Scalar:
     if carried.is_scalar:
         return context.scalar(carried.start)
-    return context.b.constant(0, "i64" if carried.argument.type.is_pointer else carried.argument.type.element)
+    return no_distance(context, carried.argument)
 
 
 def _place_arguments(
@@ -164,18 +119,15 @@ def _place_arguments(
 def _yield_for(
     kernel: Kernel, body: Block, carried: list[Carried], in_registers: list[Carried], inside: Sequence[Plain]
 ) -> list[Plain]:
-    context, b = kernel.context, kernel.context.b
+    context = kernel.context
     yielded = dict(zip([each.argument for each in carried], body.terminator.operands, strict=True))
     next_values: list[Plain] = []
     for each, form in zip(in_registers, inside, strict=True):
         if each.is_scalar:
             next_values.append(context.scalar(yielded[each.argument]))
             continue
-        total = form
-        for step in each.step or ():
-            amount = b.resize(_uniform_scalar(context, step), form.element)
-            total = b.binary("addi", total, amount)
-        next_values.append(total)
+        assert isinstance(form, Scalar)
+        next_values.append(advanced(context, form, each.step or ()))
     pairs = [(yielded[each.argument], each.buffer) for each in carried if each.buffer]
     assignment.assign(kernel, [(value, buffer) for value, buffer in pairs if buffer])
     return next_values

@@ -1,21 +1,25 @@
 """`tt.dot`. In: the op. Out: packed operands and a register-tiled product, added up in a buffer.
 
 A is packed row-major and B in panels of `columns` columns, both widened to the type of the sum; a tile of
-`rows` × `columns` sums stays in registers while K is run through. tf32 products are made in full f32.
+`rows` × `columns` sums stays in registers while K is run through. tf32 products are made in full f32. What masks make
+zero is not run through: K's end where both operands are zero, and rows or columns whose counterpart is finite.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from precast.engines.cpu import floats, memory, nests, tiles
 from precast.engines.cpu.conditions import find_conditions
+from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar, Vector
+from precast.engines.cpu.zeros import find_reach, furthest
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,28 @@ class Tile:
     columns: int
 
 
+@dataclass(frozen=True)
+class Packed:
+    """An operand as the product reads it; `finite` is an i1 that is only set where every element is known to be."""
+
+    buffer: Buffer
+    finite: Scalar
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many rows, panels of columns and steps of K are run through."""
+
+    rows: Scalar
+    panels: Scalar
+    depth: Scalar
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every tile is computed."""
+        return self.rows.constant is not None and self.panels.constant is not None
+
+
 def plan_tile(machine: Machine, m: int, n: int, k: int, element: str) -> Tile:
     """Two native vectors of columns; as many rows as registers allow: 4 × 16 f32 on AVX2, 8 × 32 on AVX-512."""
     columns = min(n, 2 * machine.lanes(ELEMENT_BITS[element]))
@@ -38,6 +64,35 @@ def plan_tile(machine: Machine, m: int, n: int, k: int, element: str) -> Tile:
 
 def lower_dot(kernel: Kernel, operation: Op) -> None:
     _Product(kernel, operation).lower()
+
+
+def keep_widened(kernel: Kernel, value: Value) -> bool:
+    """Puts a small-float tensor that only products take as a factor into a buffer of what they multiply, if it is one.
+
+    A factor that stays while a loop runs is then widened once.
+    """
+    users = kernel.analysis.users.get(value, [])
+    factors = all(
+        user.name == "tt.dot" and value in user.operands[:2] and value not in user.operands[2:] for user in users
+    )
+    if not factors or not value.type.is_float or value.type.element in ("f32", "f64"):
+        return False
+    kernel.context.places[value] = convert_value(kernel.context, value, "f32")
+    return True
+
+
+def convert_value(context: Context, value: Value, element: str) -> Buffer:
+    """A tensor in a buffer of another float type."""
+    buffer = context.allocate(value.type.with_element(element))
+    nest = nests.plan_nest(context, value.type.shape, nests.last_wide_dimension(value.type.shape))
+
+    def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
+        form = floats.convert(context.b, context.plain(value, cursor), element)
+        memory.write_buffer(context, buffer, cursor, form)
+        return []
+
+    nests.emit_nest(context, nest, [value], body)
+    return buffer
 
 
 class _Product:
@@ -85,14 +140,24 @@ class _Product:
         """A buffer that holds the operand c: its own where this product alone reads it, else a copy."""
         value = self.c
         if value.type.element != self.element:
-            return self._converted(value, self.element)
+            return convert_value(self.context, value, self.element)
         place = self.context.places.get(value)
         if isinstance(place, Buffer) and self._is_last_use(value, place):
             return place
+        if self._first() is not None:
+            return self.context.allocate(value.type)
         target = self._target_in_place(value)
         buffer = target or self.context.allocate(value.type)
         self.kernel.write_value(self.kernel, value, buffer)
         return buffer
+
+    def _first(self) -> Scalar | None:
+        """The constant that all sums begin with, which no buffer needs to hold; None where c is something else."""
+        made = self.c.definition
+        constant = made is not None and made.name == "arith.constant" and self.c not in self.context.places
+        if not constant or made is None or not made.attributes["value"].splat or self.c.type.element != self.element:
+            return None
+        return self.context.constant(made)
 
     def _is_last_use(self, value: Value, place: Buffer) -> bool:
         """Whether the buffer may be overwritten: this product's c alone reads it, and no other value lives there."""
@@ -115,25 +180,13 @@ class _Product:
                 found.append(place)
         return found[0] if len(found) == 1 else None
 
-    def _converted(self, value: Value, element: str) -> Buffer:
-        buffer = self.context.allocate(value.type.with_element(element))
-        nest = nests.plan_nest(self.context, value.type.shape, nests.last_wide_dimension(value.type.shape))
-
-        def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
-            form = floats.convert(self.context.b, self.context.plain(value, cursor), element)
-            memory.write_buffer(self.context, buffer, cursor, form)
-            return []
-
-        nests.emit_nest(self.context, nest, [value], body)
-        return buffer
-
     def _finish_sums(self, sums: Buffer) -> Buffer:
         result = self.operation.result.type
         if result.element == self.element:
             return sums
         wide = Value(result.with_element(self.element))
         self.context.places[wide] = sums
-        return self._converted(wide, result.element)
+        return convert_value(self.context, wide, result.element)
 
     # Packing.
 
@@ -146,21 +199,21 @@ class _Product:
             return floats.convert(self.context.b, plain, self.element)
         return self.context.b.resize(plain, self.element)
 
-    def _pack_rows(self, batch: tuple[Scalar, ...]) -> Buffer:
+    def _pack_rows(self, batch: tuple[Scalar, ...]) -> Packed:
         """A as [m][k]."""
         place = self.context.places.get(self.a)
         if isinstance(place, Buffer) and place.element == self.element and not batch:
-            return place
+            return Packed(place, self._always_finite())
         tile = self.tile
         buffer = self.context.allocate(Type(self.element, (tile.m, tile.k)))
 
         def write(cursor: Cursor, form: Form) -> None:
             memory.write_buffer(self.context, buffer, cursor, form)
 
-        self._pack(self.a, (tile.m, tile.k), batch, 1, 0, write)
-        return buffer
+        finite = self._pack(self.a, (tile.m, tile.k), batch, 1, 0, write)
+        return Packed(buffer, finite)
 
-    def _pack_panels(self, batch: tuple[Scalar, ...]) -> Buffer:
+    def _pack_panels(self, batch: tuple[Scalar, ...]) -> Packed:
         """B as [n / columns][k][columns]."""
         tile = self.tile
         buffer = self.context.allocate(Type(self.element, (tile.n // tile.columns, tile.k, tile.columns)))
@@ -171,52 +224,105 @@ class _Product:
             inner = Cursor((panel, cursor.index[0], column), 2 if cursor.lane is not None else None, cursor.width)
             memory.write_buffer(self.context, buffer, inner, form)
 
-        self._pack(self.b, (tile.k, tile.n), batch, 1, tile.columns, write)
-        return buffer
+        finite = self._pack(self.b, (tile.k, tile.n), batch, 1, tile.columns, write)
+        return Packed(buffer, finite)
+
+    def _always_finite(self) -> Scalar:
+        return self.context.b.constant(int(self.element[0] == "i"), "i1")
 
     def _pack(
         self, value: Value, shape: tuple[int, int], batch: tuple[Scalar, ...], lane: int, width: int,
         write: Callable[[Cursor, Form], None],
-    ) -> None:  # fmt: skip
+    ) -> Scalar:  # fmt: skip
+        """Writes an operand where it is wanted; whether all of it is known to be finite."""
         along = None if batch else tiles.find_source_axis(self.context, value, lane)
         if along is not None:
             tiles.emit_turned(
                 self.context, value, along, lane, [],
                 lambda cursor: self.context.b.plain(self._widen(value, cursor), cursor.width), write,
             )  # fmt: skip
-            return
+            return self._always_finite()
         plan = nests.plan_nest(self.context, shape, lane, nests.widest_bits([value]), width)
 
         def full(cursor: Cursor) -> Cursor:
             shifted = None if cursor.lane is None else cursor.lane + len(batch)
             return Cursor((*batch, *cursor.index), shifted, cursor.width)
 
-        def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
-            write(cursor, self._widen(value, full(cursor)))
-            return []
+        def body(cursor: Cursor, zeros: list[Plain]) -> Sequence[Plain]:
+            form = self._widen(value, full(cursor))
+            write(cursor, form)
+            return [self._times_zero(form, each) for each in zeros]
 
         conditions = find_conditions(self.context, full(plan.cursor), [value])
-        nests.emit_conditions(self.context, plan, conditions, body)
+        watched = self.element[0] != "i" and not batch and bool(conditions)
+        zero = [self.context.b.zero(self.element, plan.cursor.width)] if watched else []
+        sums = nests.emit_conditions(self.context, plan, conditions, body, zero)
+        return self._is_zero(sums[0]) if sums else self._always_finite()
+
+    def _times_zero(self, form: Form, total: Plain) -> Plain:
+        """total + 0 · form: NaN as soon as something was not finite."""
+        if isinstance(form, Scalar) and form.constant is not None and math.isfinite(form.constant):
+            return total
+        b = self.context.b
+        zero = floats.filled(b, total, 0.0, self.element)
+        return self._multiply_add(b.match(form, total)[0], zero, total)
+
+    def _is_zero(self, total: Plain) -> Scalar:
+        b = self.context.b
+        mask = b.compare("oeq", total, floats.filled(b, total, 0.0, self.element))
+        if isinstance(mask, Scalar):
+            return mask
+        return b.scalar(f"vector.reduction <and>, {mask.name} : {mask.type} into i1", "i1")
 
     # The product.
 
     def _multiply(self, sums: Buffer, batch: tuple[Scalar, ...]) -> None:
         with self.context.region():
             rows, panels = self._pack_rows(batch), self._pack_panels(batch)
-            tile = self.tile
+            bounds = self._find_bounds(rows, panels, batch)
+            b, tile = self.context.b, self.tile
+            first = self._first()
+            if first is not None and not bounds.everywhere:
+                self.kernel.write_value(self.kernel, self.c, sums)
+                first = None
 
             def over_panels(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
-                self.context.b.loop(
-                    self.context.b.index(0), self.context.b.index(tile.m), tile.rows, [],
-                    lambda row, _: self._tile_product(sums, batch, rows, panels, panel, row),
-                )  # fmt: skip
-                return []
+                with self.context.scope():
+                    return b.loop(
+                        b.index(0), bounds.rows, tile.rows, [],
+                        lambda row, _: self._tile_product(sums, first, batch, rows, panels, panel, row, bounds.depth),
+                    )  # fmt: skip
 
-            self.context.count(tile.n // tile.columns, over_panels)
+            b.loop(b.index(0), bounds.panels, 1, [], over_panels)
+
+    def _find_bounds(self, rows: Packed, panels: Packed, batch: tuple[Scalar, ...]) -> Bounds:
+        """What of the tiles is not known to add zeros: a row of zeros does so where the columns are finite."""
+        b, tile = self.context.b, self.tile
+        everything = Bounds(b.index(tile.m), b.index(tile.n // tile.columns), b.index(tile.k))
+        if batch:
+            return everything
+        depth = furthest(b, find_reach(self.context, self.a, 1), find_reach(self.context, self.b, 0))
+        return Bounds(
+            self._bounded(everything.rows, find_reach(self.context, self.a, 0), tile.rows, 1, panels.finite),
+            self._bounded(everything.panels, find_reach(self.context, self.b, 1), 1, tile.columns, rows.finite),
+            depth or everything.depth,
+        )
+
+    def _bounded(self, whole: Scalar, reach: Scalar | None, multiple: int, size: int, finite: Scalar) -> Scalar:
+        """How many of the `whole` parts of `size`, a multiple of `multiple`, the reach needs."""
+        b = self.context.b
+        if reach is None or finite.constant == 0:
+            return whole
+        step = multiple * size
+        parts = b.integer("divui", b.integer("addi", reach, step - 1), step)
+        chosen = b.select(finite, b.integer("muli", parts, multiple), whole, 1)
+        assert isinstance(chosen, Scalar)
+        return chosen
 
     def _tile_product(
-        self, sums: Buffer, batch: tuple[Scalar, ...], rows: Buffer, panels: Buffer, panel: Scalar, row: Scalar
-    ) -> Sequence[Plain]:
+        self, sums: Buffer, first: Scalar | None, batch: tuple[Scalar, ...], rows: Packed, panels: Packed,
+        panel: Scalar, row: Scalar, depth: Scalar,
+    ) -> Sequence[Plain]:  # fmt: skip
         b, tile = self.context.b, self.tile
         column = b.integer("muli", panel, tile.columns)
         lane = None if tile.columns == 1 else len(batch) + 1
@@ -224,17 +330,26 @@ class _Product:
         def place(r: int) -> Cursor:
             return Cursor((*batch, b.integer("addi", row, r), column), lane, tile.columns)
 
-        start = [b.plain(memory.read_buffer(self.context, sums, place(r)), tile.columns) for r in range(tile.rows)]
+        def begin(r: int) -> Plain:
+            if first is not None:
+                return first if lane is None else b.vector(first, tile.columns)
+            return b.plain(memory.read_buffer(self.context, sums, place(r)), tile.columns)
 
         def step(k: Scalar, carried: list[Plain]) -> Sequence[Plain]:
             inner = Cursor((panel, k, b.index(0)), None if lane is None else 2, tile.columns)
-            right = b.plain(memory.read_buffer(self.context, panels, inner), tile.columns)
-            return [self._add_product(rows, row, r, k, right, carried[r]) for r in range(tile.rows)]
+            right = b.plain(memory.read_buffer(self.context, panels.buffer, inner), tile.columns)
+            return [self._add_product(rows.buffer, row, r, k, right, carried[r]) for r in range(tile.rows)]
 
-        totals = b.loop(b.index(0), b.index(tile.k), 1, start, step)
+        totals = b.loop(b.index(0), depth, 1, [begin(r) for r in range(tile.rows)], step)
         for r, total in enumerate(totals):
-            memory.write_buffer(self.context, sums, place(r), total)
+            memory.write_buffer(self.context, sums, place(r), self._with_zeros(total, depth))
         return []
+
+    def _with_zeros(self, total: Plain, depth: Scalar) -> Plain:
+        """The total after the zeros that were left out, which only make +0 of -0."""
+        if depth.constant is not None or self.element[0] == "i":
+            return total
+        return self.context.b.binary("addf", total, floats.filled(self.context.b, total, 0.0, self.element))
 
     def _add_product(self, rows: Buffer, row: Scalar, r: int, k: Scalar, right: Plain, total: Plain) -> Plain:
         b = self.context.b
@@ -243,6 +358,10 @@ class _Product:
         )
         if isinstance(right, Vector):
             left = b.vector(left, right.width)
+        return self._multiply_add(left, right, total)
+
+    def _multiply_add(self, left: Plain, right: Plain, total: Plain) -> Plain:
+        b = self.context.b
         if self.element[0] == "i":
             return b.binary("addi", total, b.binary("muli", left, right))
         if self.context.machine.fused:

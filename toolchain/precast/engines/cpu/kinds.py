@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from precast.engines.cpu.branches import is_pure
+from precast.engines.cpu.flips import FLIP
 from precast.engines.cpu.ir import Dense, Op, Value
 from precast.engines.cpu.shapes import is_view
 
 # Ops whose tensor results are computed where they stand and live in a buffer (or are written through).
 EAGER = frozenset({
     "tt.reduce", "tt.scan", "tt.dot", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load",
-    "tt.atomic_poll", "tt.histogram", "tt.gather",
+    "tt.atomic_poll", "tt.histogram", "tt.gather", FLIP,
     "tt.join", "tt.cat", "scf.for", "scf.while", "scf.if",
 })  # fmt: skip
 # Ops that use tensors and have no tensor result of their own.
@@ -21,6 +22,7 @@ WRITES = frozenset({"tt.store", "tt.atomic_store", "tt.atomic_rmw", "tt.atomic_c
 _ACQUIRES = ("tt.atomic_load", "tt.atomic_poll")  # what is read after them was written before what they read
 BARRIERS = frozenset({"gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier"})
 _INLINED = ("scf.if", "scf.yield", "tt.map_elementwise.return")
+TAKEN, LOADS = "precast.taken", "precast.loads"  # attributes of a loop that each element runs through for itself
 LOOPS = frozenset({"scf.for", "scf.while"})
 _EXPENSIVE = frozenset(
     {"exp", "exp2", "log", "log2", "sin", "cos", "tanh", "erf", "powf", "log1p", "extern_elementwise"}
@@ -36,6 +38,8 @@ def is_sink(operation: Op) -> bool:
         return not is_view(operation)
     if operation.name == "tt.map_elementwise":
         return runs_by_element(operation)
+    if is_by_element(operation):
+        return False
     return operation.name in EAGER or operation.name in CONSUMERS or is_volatile(operation)
 
 
@@ -43,6 +47,24 @@ def runs_by_element(operation: Op) -> bool:
     """Whether a `tt.map_elementwise` cannot be applied to vectors: it loops or loads."""
     inside = (inner for inner in operation.walk() if inner is not operation)
     return not all(is_pure(inner) or inner.name in _INLINED for inner in inside)
+
+
+def is_by_element(operation: Op) -> bool:
+    """Whether the op is a loop that each element runs through for itself."""
+    return TAKEN in operation.attributes
+
+
+def inputs(operation: Op) -> list[Value]:
+    """What evaluating an op's results takes: its operands, and what such a loop uses of outside."""
+    return [*operation.operands, *operation.attributes.get(TAKEN, ())]
+
+
+def loads_of(operation: Op) -> tuple[Op, ...]:
+    """The loads that evaluating an op's results runs."""
+    if operation.name == "tt.load":
+        return (operation,)
+    loads: tuple[Op, ...] = operation.attributes.get(LOADS, ())
+    return loads
 
 
 def is_volatile(operation: Op) -> bool:
@@ -63,7 +85,7 @@ def is_lazy(operation: Op) -> bool:
 def own_cost(operation: Op) -> float:
     """Rough cost of one element, where a buffer read is 1."""
     name = operation.name.split(".")[1]
-    if name in _EXPENSIVE:
+    if name in _EXPENSIVE or is_by_element(operation):
         return 8.0
     if name in _SLOW:
         return 3.0

@@ -10,9 +10,11 @@ from precast.engines.cpu import inlining, kinds, statements
 from precast.engines.cpu.aliasing import Addresses
 from precast.engines.cpu.analyses import Analysis, find_widened
 from precast.engines.cpu.branches import structure_regions
+from precast.engines.cpu.by_element import mark_loops
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import faults_told
 from precast.engines.cpu.expansion import expand_ops
+from precast.engines.cpu.flips import replace_flips
 from precast.engines.cpu.ir import Function
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.machine import MACHINES, Machine
@@ -39,6 +41,8 @@ def find_kernel(text: str) -> Function:
         raise PassError(f"a TTIR module has one kernel; this one has {len(public)}")
     inlining.inline_calls(public[0], {each.name: each for each in functions})
     expand_ops(public[0], _SPELLED_OUT)
+    replace_flips(public[0])
+    mark_loops(public[0])
     return public[0]
 
 
@@ -119,6 +123,7 @@ def _render_entry(name: str, program: str, types: list[str], registers: list[str
         f"-> i32 attributes {{{wide}}} {{",
         *loads,
         "    %zero = arith.constant 0 : i32",
+        "    %advance = arith.constant 1 : i32",
         "    %one = arith.constant 1 : i64",
         "    llvm.store %zero, %scratch : i32, !llvm.ptr",
         "    %at_y = llvm.getelementptr %grid[1] : (!llvm.ptr) -> !llvm.ptr, i32",
@@ -126,17 +131,32 @@ def _render_entry(name: str, program: str, types: list[str], registers: list[str
         "    %grid_x = llvm.load %grid : !llvm.ptr -> i32",
         "    %grid_y = llvm.load %at_y : !llvm.ptr -> i32",
         "    %grid_z = llvm.load %at_z : !llvm.ptr -> i32",
-        "    %wide_x = arith.extsi %grid_x : i32 to i64",
-        "    %wide_y = arith.extsi %grid_y : i32 to i64",
-        "    scf.for %program = %begin to %end step %one : i64 {",
-        "      %rest = arith.divui %program, %wide_x : i64",
-        "      %long_x = arith.remui %program, %wide_x : i64",
-        "      %long_y = arith.remui %rest, %wide_y : i64",
-        "      %long_z = arith.divui %rest, %wide_y : i64",
-        "      %x = arith.trunci %long_x : i64 to i32",
-        "      %y = arith.trunci %long_y : i64 to i32",
-        "      %z = arith.trunci %long_z : i64 to i32",
+        "    %some_x = arith.maxsi %grid_x, %advance : i32",
+        "    %some_y = arith.maxsi %grid_y, %advance : i32",
+        "    %wide_x = arith.extsi %some_x : i32 to i64",
+        "    %wide_y = arith.extsi %some_y : i32 to i64",
+        "    %first_row = arith.divui %begin, %wide_x : i64",
+        "    %first_x = arith.remui %begin, %wide_x : i64",
+        "    %first_y = arith.remui %first_row, %wide_y : i64",
+        "    %first_z = arith.divui %first_row, %wide_y : i64",
+        "    %x0 = arith.trunci %first_x : i64 to i32",
+        "    %y0 = arith.trunci %first_y : i64 to i32",
+        "    %z0 = arith.trunci %first_z : i64 to i32",
+        # The next program's place is counted on: divisions would take longer than a small program.
+        "    %end_place:3 = scf.for %program = %begin to %end step %one "
+        "iter_args(%x = %x0, %y = %y0, %z = %z0) -> (i32, i32, i32) : i64 {",
         f'      func.call @"{program}"({", ".join(passed)}) : ({signature}) -> ()',
+        "      %next_x = arith.addi %x, %advance : i32",
+        "      %next_y = arith.addi %y, %advance : i32",
+        "      %next_z = arith.addi %z, %advance : i32",
+        "      %row_ends = arith.cmpi eq, %next_x, %grid_x : i32",
+        "      %plane_ends = arith.cmpi eq, %next_y, %grid_y : i32",
+        "      %both_end = arith.andi %row_ends, %plane_ends : i1",
+        "      %row_y = arith.select %plane_ends, %zero, %next_y : i32",
+        "      %after_x = arith.select %row_ends, %zero, %next_x : i32",
+        "      %after_y = arith.select %row_ends, %row_y, %y : i32",
+        "      %after_z = arith.select %both_end, %next_z, %z : i32",
+        "      scf.yield %after_x, %after_y, %after_z : i32, i32, i32",
         "    }",
         "    %status = llvm.load %scratch : !llvm.ptr -> i32",
         "    return %status : i32",

@@ -53,7 +53,7 @@ def _aligned(element: str, type_: str = "i64") -> str:
 def buffer_pointer(context: Context, buffer: Buffer, cursor: Cursor) -> Form:
     """The address form of a buffer's element at the cursor."""
     b = context.b
-    linear = b.index(0)
+    linear = b.index(buffer.first)
     for index, stride in zip(cursor.index, buffer.strides, strict=True):
         linear = b.integer("addi", linear, b.integer("muli", index, stride))
     base = Scalar(b.offset(buffer.pointer, linear, buffer.element), "ptr")

@@ -6,6 +6,7 @@ ends is false. Where a condition's value is known, loads are unmasked or fold to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from precast.engines.cpu.context import Context, Key
 from precast.engines.cpu.ir import ELEMENT_BITS, Value
 from precast.engines.cpu.values import Cursor, Form, Plain, Scalar
 
+_DEEPEST = 3  # loops of a nest that stay loops
 Body = Callable[[Cursor, list[Plain]], Sequence[Plain]]
 
 
@@ -35,10 +37,10 @@ def plan_nest(context: Context, shape: tuple[int, ...], lane: int | None, bits: 
         if width == 1:
             lane = None
     width = width if lane is not None else 1
-    order = [axis for axis in range(len(shape)) if axis != lane]
+    order = [axis for axis, size in enumerate(shape) if axis != lane and size > 1]
     if lane is not None:
         order.append(lane)
-    index = tuple(Scalar(context.b.fresh(), "i64") for _ in shape)
+    index = tuple(Scalar(context.b.fresh(), "i64") if size > 1 else context.b.index(0) for size in shape)
     steps = tuple(width if axis == lane else 1 for axis in range(len(shape)))
     return Nest(shape, tuple(order), steps, Cursor(index, lane, width))
 
@@ -77,7 +79,7 @@ def emit_conditions(
     context: Context, nest: Nest, conditions: list[Condition], body: Body, carried: Sequence[Plain] = (), lower: int = 0
 ) -> list[Plain]:
     """`emit_nest` with the conditions given that may cut its loops."""
-    return _Emission(context, nest, conditions, body, lower).level(0, list(carried), True)
+    return _Emission(context, nest, conditions, body, lower).run(list(carried))
 
 
 class _Emission:
@@ -87,6 +89,32 @@ class _Emission:
         self.nest = nest
         self.conditions = conditions
         self.body = body
+
+    def run(self, carried: list[Plain]) -> list[Plain]:
+        order, steps = self.nest.order, self.nest.steps
+        if not order:
+            with self.context.scope():
+                return self.level(0, carried, False)
+        plain = not self.conditions and not self.lower and all(steps[axis] == 1 for axis in order[:-1])
+        if plain and len(order) > _DEEPEST:
+            return self._flattened(carried)
+        return self.level(0, carried, True)
+
+    def _flattened(self, carried: list[Plain]) -> list[Plain]:
+        """One loop in place of all but the innermost: LLVM's time grows with the depth of nests."""
+        b, shape, outer = self.context.b, self.nest.shape, self.nest.order[:-1]
+        index = Scalar(b.fresh(), "i64")
+
+        def body(inside: list[Plain]) -> list[Plain]:
+            rest = index
+            for axis in reversed(outer):
+                size = b.index(shape[axis])
+                b.line(f"{self.nest.cursor.index[axis].name} = arith.remui {rest.name}, {size.name} : i64")
+                rest = b.integer("divui", rest, size)
+            return self.level(len(outer), inside, False)
+
+        total = b.index(math.prod(shape[axis] for axis in outer))
+        return self.context.loop(index, b.index(0), total, 1, carried, body)
 
     def level(self, depth: int, carried: list[Plain], split: bool) -> list[Plain]:
         """The loops from `depth` inwards; with `split`, conditions may still cut them."""

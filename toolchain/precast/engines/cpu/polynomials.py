@@ -37,7 +37,7 @@ _ERFC = (
 _SIN = (-0.1666666663959361, 0.008333329147212413, -0.0001983925754039509, 2.7175721386419523e-06)
 _COS = (0.04166664568468003, -0.0013887307381999373, 2.4431341194280098e-05)
 _MAGIC = 12582912.0  # 1.5 · 2**23: adding it rounds to an integer in the low bits
-_MAGIC_BITS = 0x4B400000
+_SCALE = "llvm.x86.avx512.mask.scalef.ps.512"
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860677e-06  # the high part has 15 bits: its product with n is exact
 
 
@@ -47,6 +47,8 @@ class Polynomials:
     def __init__(self, builder: Builder, machine: Machine) -> None:
         self.b = builder
         self.fused = machine.fused
+        self.native = machine.lanes(32)
+        self.scales = machine.vector_bits == 512  # AVX-512 multiplies by a power of two in one instruction
 
     # Small steps.
 
@@ -95,7 +97,7 @@ class Polynomials:
         n = self.op("subf", shifted, _MAGIC)
         r = self.fma(n, -_LN2_HIGH, x)
         r = self.fma(n, -_LN2_LOW, r)
-        return self._scaled(r, shifted)
+        return self._scaled(r, n, shifted)
 
     def exp2(self, x: Plain) -> Plain:
         x = self.choose(self.test("ogt", x, 129.0), self.like(x, 129.0), x)
@@ -103,21 +105,37 @@ class Polynomials:
         shifted = self.op("addf", x, _MAGIC)
         n = self.op("subf", shifted, _MAGIC)
         r = self.op("mulf", self.op("subf", x, n), math.log(2))
-        return self._scaled(r, shifted)
+        return self._scaled(r, n, shifted)
 
-    def _scaled(self, r: Plain, shifted: Plain) -> Plain:
+    def _scaled(self, r: Plain, n: Plain, shifted: Plain) -> Plain:
         """exp(r) · 2**n, `shifted` being n + magic; the power is applied in two halves, for subnormal results."""
         square = self.op("mulf", r, r)
         value = self.fma(self.horner(r, _EXP), square, r)
         value = self.op("addf", value, 1.0)
-        n = self.op("subi", self.cast("arith.bitcast", shifted, "i32"), _MAGIC_BITS)
-        half = self.op("shrsi", n, 1)
-        rest = self.b.binary("subi", n, half)
+        if self.scales and isinstance(value, Vector) and isinstance(n, Vector) and value.width % self.native == 0:
+            return self._scaled_natively(value, n)
+        bits = self.cast("arith.bitcast", shifted, "i32")
+        half = self.op("shrsi", bits, 1)
+        rest = self.b.binary("subi", bits, half)
         return self.b.binary("mulf", self.b.binary("mulf", value, self._power(half)), self._power(rest))
 
+    def _scaled_natively(self, value: Vector, n: Vector) -> Plain:
+        """value · 2**n, rounded once, vector by vector: infinite and subnormal results included."""
+        b, lanes = self.b, self.native
+        parts = []
+        for first in range(0, value.width, lanes):
+            x, power = (b.shuffle(each, each, range(first, first + lanes)) for each in (value, n))
+            every, mode = b.constant(-1, "i16").name, b.constant(4, "i32").name
+            call = f'llvm.call_intrinsic "{_SCALE}"({x.name}, {power.name}, {x.name}, {every}, {mode})'
+            types = ", ".join([x.type] * 3)
+            parts.append(Vector(b.emit(f"{call} : ({types}, i16, i32) -> {x.type}"), value.element, lanes))
+        while len(parts) > 1:
+            parts = [b.shuffle(x, y, range(2 * x.width)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
     def _power(self, n: Plain) -> Plain:
-        """2**n for a normal result."""
-        return self.cast("arith.bitcast", self.op("shli", self.op("addi", n, 127), 23), "f32")
+        """2**n for a normal result; the bits of magic, or of its half, in `n` are shifted out."""
+        return self.cast("arith.bitcast", self.op("addi", self.op("shli", n, 23), 127 << 23), "f32")
 
     # Logarithms.
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from precast.engines.cpu import memory, nests
-from precast.engines.cpu.ir import Op, Value
+from precast.engines.cpu.ir import Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.shapes import is_view
-from precast.engines.cpu.values import Affine, Buffer, Cursor, Plain, Scalar
+from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar
 
 
 def _buffer_of(kernel: Kernel, value: Value) -> Buffer:
     """The value's buffer, filled now if it had none."""
     place = kernel.context.places.get(value)
     return place if isinstance(place, Buffer) else kernel.fill(value)
+
+
+def lower_flip(kernel: Kernel, operation: Op) -> None:
+    """The operand's buffer seen with one dimension in reverse."""
+    view = _buffer_of(kernel, operation.operands[0]).flipped(int(operation.attributes["axis"]))
+    kernel.context.shared.add(view.pointer)
+    kernel.context.places[operation.result] = view
 
 
 def lower_reshape(kernel: Kernel, operation: Op) -> None:
@@ -24,6 +31,8 @@ def lower_reshape(kernel: Kernel, operation: Op) -> None:
             kernel.fill(operation.result)
         return
     source = _buffer_of(kernel, operation.operands[0])
+    if source.turned:
+        source = kernel.fill(operation.operands[0])
     kernel.context.shared.add(source.pointer)
     kernel.context.places[operation.result] = Buffer(source.pointer, source.element, operation.result.type.shape)
 
@@ -79,40 +88,34 @@ def lower_gather(kernel: Kernel, operation: Op) -> None:
     context.places[operation.result] = result
 
 
+_COUNTED_AT_ONCE = 8
+
+
 def lower_histogram(kernel: Kernel, operation: Op) -> None:
-    """Counts of each bin; values outside the bins and masked-off ones are not counted."""
+    """Counts of each bin; values outside the bins and masked-off ones go into one more that nobody reads."""
     context, b = kernel.context, kernel.context.b
-    result = context.allocate(operation.result.type)
     bins, element = operation.result.type.shape[0], operation.result.type.element
+    counts = context.allocate(Type(element, (bins + 1,)))
+    result = Buffer(counts.pointer, element, (bins,))
     _clear(kernel, result)
-    source = operation.operands[0]
-    nest = nests.plan_nest(context, source.type.shape, None)
-
-    def count(cursor: Cursor) -> Sequence[Plain]:
-        value = context.evaluate(source, cursor)
-        assert isinstance(value, Scalar)
-        wide = b.wide(value, signed=False)
-        inside = b.compare("ult", wide, b.index(bins))
-        assert isinstance(inside, Scalar)
-
-        def add() -> Sequence[Plain]:
-            place = Cursor((wide,), None, 1)
-            old = b.plain(memory.read_buffer(context, result, place), 1)
-            memory.write_buffer(context, result, place, b.binary("addi", old, b.constant(1, element)))
-            return []
-
-        context.branch(inside, [], add)
-        return []
+    source, *mask = operation.operands
+    lane = nests.last_wide_dimension(source.type.shape)
+    nest = nests.plan_nest(context, source.type.shape, lane, width=_COUNTED_AT_ONCE)
 
     def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
-        if len(operation.operands) == 1:
-            return count(cursor)
-        mask = context.evaluate(operation.operands[1], cursor)
-        assert isinstance(mask, Scalar)
-        if mask.constant is None:
-            context.branch(mask, [], lambda: count(cursor))
-        elif mask.constant:
-            count(cursor)
+        condition = context.evaluate(mask[0], cursor) if mask else None
+        if memory.is_false(condition):
+            return []
+        value = b.vector(context.evaluate(source, cursor), cursor.width)
+        wide = b.vector(b.resize(value, "i64", signed=False), cursor.width)
+        inside: Form = b.compare("ult", wide, b.index(bins))
+        if condition is not None:
+            inside = b.binary("andi", inside, b.vector(condition, cursor.width))
+        slots = b.vector(b.select(inside, wide, b.index(bins), cursor.width), cursor.width)
+        for slot in range(cursor.width):
+            place = Cursor((b.extract(slots, slot),), None, 1)
+            old = b.plain(memory.read_buffer(context, counts, place), 1)
+            memory.write_buffer(context, counts, place, b.binary("addi", old, b.constant(1, element)))
         return []
 
     nests.emit_nest(context, nest, operation.operands, body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from precast.engines.cpu import memory, nests
-from precast.engines.cpu.combines import narrowed, sums_in_f32, widened
+from precast.engines.cpu.combines import identity, narrowed, sums_in_f32, widened
 from precast.engines.cpu.ir import Op
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.values import Cursor, Plain, Scalar, Vector
@@ -114,7 +114,8 @@ class _Scan:
     def _row(self, outer: Cursor) -> None:
         """One run along the axis, vector by vector."""
         size = self.shape[self.axis]
-        width = min(_SCAN_LANES, size) if self.may_repeat else 1
+        lanes = self.context.machine.lanes(nests.widest_bits(self.operation.operands))
+        width = min(max(lanes, _SCAN_LANES), size) if self.may_repeat else 1
         b = self.context.b
 
         def at(step: Scalar) -> Cursor:
@@ -131,16 +132,18 @@ class _Scan:
         def step(carried: list[Plain]) -> Sequence[Plain]:
             cursor = at(index)
             inside = self._scanned(self._operands(cursor))
-            joined = self._combine([b.vector(each, width) if width > 1 else each for each in carried], inside, width)
+            joined = self._combine(carried, inside, width)
             self._write(cursor, joined)
-            return [self._last(each) for each in joined]
+            # Not the last of what was joined, which is the same: the next vector would wait for one more shuffle.
+            return self._combine(carried, [self._last(each) for each in inside], width) if width > 1 else joined
 
         self.context.loop(index, b.index(width), b.index(size), width, [self._last(each) for each in total], step)
 
-    def _last(self, value: Plain) -> Scalar:
+    def _last(self, value: Plain) -> Plain:
+        """The last element in scan order, in each lane."""
         if isinstance(value, Scalar):
             return value
-        return self.context.b.extract(value, 0 if self.reverse else value.width - 1)
+        return self.context.b.shuffle(value, value, [0 if self.reverse else value.width - 1] * value.width)
 
     def _scanned(self, values: list[Plain]) -> list[Plain]:
         """A vector's own running combination: each step reaches twice as far."""
@@ -156,6 +159,13 @@ class _Scan:
     def _step(self, values: list[Plain], reach: int, width: int) -> list[Plain]:
         b = self.context.b
         lanes = range(width)
+        neutral = identity(self.operation)
+        if neutral is not None:
+            vector = values[0]
+            assert isinstance(vector, Vector)
+            filler = b.vector(self.context.literal(neutral, vector.element), width)
+            sources = [k + reach if self.reverse else width + k if k < reach else k - reach for k in lanes]
+            return self._combine([b.shuffle(vector, filler, sources)], values, width)
         sources = [min(width - 1, k + reach) if self.reverse else max(0, k - reach) for k in lanes]
         alone = b.dense([int(k + reach >= width if self.reverse else k < reach) for k in lanes], "i1")
         moved: list[Plain] = [b.shuffle(each, each, sources) for each in values if isinstance(each, Vector)]

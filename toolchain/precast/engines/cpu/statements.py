@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from precast.engines.cpu import (
+    assignment,
     atomics,
     control,
     dot,
+    flips,
     kinds,
     mapping,
     memory,
@@ -24,6 +26,7 @@ from precast.engines.cpu import (
 from precast.engines.cpu.clock import read_nanoseconds
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
+from precast.engines.cpu.joining import join_dimensions
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.strides import Strides
 from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar, Vector
@@ -49,7 +52,9 @@ def lower_operation(kernel: Kernel, operation: Op) -> None:
     lowering = _LOWERINGS.get(operation.name)
     if operation.name in _REFUSED:
         raise refuse(operation, _REFUSED[operation.name])
-    if lowering:
+    if kinds.is_by_element(operation):
+        _materialize(kernel, operation)
+    elif lowering:
         lowering(kernel, operation)
     elif operation.name in _IGNORED or "grid_dependency" in operation.name:
         return
@@ -64,9 +69,20 @@ def lower_operation(kernel: Kernel, operation: Op) -> None:
 
 
 def _materialize(kernel: Kernel, operation: Op) -> None:
+    if kinds.is_by_element(operation):
+        _run_loop(kernel, [each for each in operation.results if each in kernel.analysis.materialized])
+        return
     for value in operation.results:
-        if value in kernel.analysis.materialized:
+        if value in kernel.analysis.materialized and not dot.keep_widened(kernel, value):
             kernel.fill(value)
+
+
+def _run_loop(kernel: Kernel, results: list[Value]) -> None:
+    """Results of a loop that each element runs through for itself, in one nest."""
+    pairs = [(value, kernel.context.allocate(value.type)) for value in results]
+    assignment.assign(kernel, pairs)
+    for value, buffer in pairs:
+        kernel.context.places[value] = buffer
 
 
 def write_value(kernel: Kernel, value: Value, buffer: Buffer) -> None:
@@ -81,7 +97,8 @@ def write_value(kernel: Kernel, value: Value, buffer: Buffer) -> None:
             lambda cursor, vector: memory.write_buffer(context, buffer, cursor, vector),
         )  # fmt: skip
         return
-    nest = nests.plan_nest(context, value.type.shape, lane, nests.widest_bits([value]))
+    shape = join_dimensions(context, value.type.shape, [value])
+    nest = nests.plan_nest(context, shape, lane, nests.widest_bits([value]))
 
     def body(cursor: Cursor, carried: list[Plain]) -> list[Plain]:
         memory.write_buffer(context, buffer, cursor, context.evaluate(value, cursor))
@@ -91,16 +108,12 @@ def write_value(kernel: Kernel, value: Value, buffer: Buffer) -> None:
 
 
 def _lower_scalar(kernel: Kernel, operation: Op) -> None:
-    context = kernel.context
-    forms = context.arithmetic.apply(operation, [context.scalar(each) for each in operation.operands], 1)
-    for result, form in zip(operation.results, forms, strict=True):
-        assert isinstance(form, Scalar)
-        context.places[result] = form
+    kernel.context.compute_scalar(operation)
 
 
 def _lower_constant(kernel: Kernel, operation: Op) -> None:
     if not operation.result.type.is_tensor:
-        kernel.context.places[operation.result] = kernel.context.constant(operation)
+        _lower_scalar(kernel, operation)
     else:
         _materialize(kernel, operation)
 
@@ -172,7 +185,8 @@ def _lower_store(kernel: Kernel, operation: Op) -> None:
     if along is not None and lane is not None:
         _store_turned(kernel, operation, along, lane)
         return
-    nest = nests.plan_nest(context, shape, lane, nests.widest_bits([store.operands[1] for store in group]))
+    joined = join_dimensions(context, shape, roots)
+    nest = nests.plan_nest(context, joined, lane, nests.widest_bits([store.operands[1] for store in group]))
 
     def body(cursor: Cursor, carried: list[Plain]) -> list[Plain]:
         with_masks = [(store, memory.store_mask(context, store, cursor)) for store in group]
@@ -222,6 +236,7 @@ _LOWERINGS: dict[str, Callable[[Kernel, Op], None]] = {
     "tt.dot": dot.lower_dot,
     "tt.atomic_rmw": atomics.lower_atomic,
     "tt.atomic_cas": atomics.lower_atomic,
+    flips.FLIP: reshuffle.lower_flip,
     "tt.reshape": reshuffle.lower_reshape,
     "tt.join": reshuffle.lower_join,
     "tt.cat": reshuffle.lower_cat,

@@ -5,11 +5,15 @@ This decides along which dimension lanes run, and where a tile is turned in regi
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from precast.engines.cpu import kinds, shapes
-from precast.engines.cpu.context import Context
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Value
 from precast.engines.cpu.ordering import needed_first
 from precast.engines.cpu.values import Buffer
+
+if TYPE_CHECKING:
+    from precast.engines.cpu.context import Context
 
 _UNIFORM = ("tt.splat", "arith.constant")
 _SUMS = ("tt.addptr", "arith.addi", "arith.subi")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from precast.engines.cpu.ir import ELEMENT_BITS
+from precast.engines.cpu.ir import ELEMENT_BITS, Value
 
 # Elements that are kept as their bits: the engine converts and rounds them itself.
 _BITS = {"bf16": "i16", "ptr": "!llvm.ptr", "index": "i64"}
@@ -113,20 +113,42 @@ class Cursor:
 
 @dataclass(frozen=True)
 class Buffer:
-    """A tensor in scratch memory, row-major; `pointer` is an `!llvm.ptr`."""
+    """A tensor in scratch memory; `pointer` is an `!llvm.ptr`. Row-major, but where it is another one seen turned.
+
+    A view has `turned`, the stride of each dimension, and begins `first` elements after the pointer.
+    """
 
     pointer: str
     element: str
     shape: tuple[int, ...]
+    turned: tuple[int, ...] = ()
+    first: int = 0
 
     @property
     def strides(self) -> tuple[int, ...]:
+        if self.turned:
+            return self.turned
         strides: list[int] = []
         step = 1
         for size in reversed(self.shape):
             strides.insert(0, step)
             step *= size
         return tuple(strides)
+
+    def flipped(self, axis: int) -> Buffer:
+        """The same elements, those of dimension `axis` in reverse."""
+        strides = self.strides
+        turned = (*strides[:axis], -strides[axis], *strides[axis + 1 :])
+        first = self.first + (self.shape[axis] - 1) * strides[axis]
+        return Buffer(self.pointer, self.element, self.shape, turned, first)
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """A carried tensor of pointers or integers: another tensor plus one scalar."""
+
+    start: Value
+    distance: Scalar  # i64 elements for pointers, else of the tensor's element
 
 
 def integer_bounds(element: str, signed: bool) -> tuple[int, int]:

@@ -1,0 +1,231 @@
+"""What the CPU engine leaves out or does at once, because the result is the same: it is, and it is left out."""
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from cpu_harness import LEVEL, LEVELS, build
+
+
+@triton.jit
+def sort_kernel(out, x, M: tl.constexpr, N: tl.constexpr, FORM: tl.constexpr):
+    i = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]
+    v = tl.load(x + i)
+    if FORM == "up":
+        v = tl.sort(v)
+    elif FORM == "down":
+        v = tl.sort(v, descending=True)
+    elif FORM == "flip":
+        v = tl.flip(v, 1)
+    elif FORM == "rows":
+        v = tl.flip(v, 0)
+    elif FORM == "both":
+        v = tl.flip(tl.sort(tl.flip(v, 0)), 1) + tl.flip(v, 1)
+    elif FORM == "again":
+        for _ in range(3):
+            v = tl.flip(v, 1) - 2 * v
+    tl.store(out + i, v)
+
+
+def again(x):
+    for _ in range(3):
+        x = x[:, ::-1] - 2 * x
+    return x
+
+
+SORTS = {
+    "up": np.sort, "down": lambda x: np.sort(x)[:, ::-1], "flip": lambda x: x[:, ::-1], "rows": lambda x: x[::-1],
+    "both": lambda x: np.sort(x[::-1])[:, ::-1] + x[:, ::-1], "again": again,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("element", ["i32", "fp32", "i8", "i64"])
+@pytest.mark.parametrize("form", SORTS)
+def test_halves_that_change_places(form, element):
+    types = {"i32": np.int32, "fp32": np.float32, "i8": np.int8, "i64": np.int64}
+    for m, n in [(1, 64), (4, 16), (16, 2)]:
+        x = np.random.default_rng(n).integers(-30, 30, (m, n)).astype(types[element])
+        out = np.zeros_like(x)
+        kernel = build(sort_kernel, {"out": f"*{element}", "x": f"*{element}"}, {"M": m, "N": n, "FORM": form})
+        kernel((1,), out, x)
+        assert np.array_equal(out, SORTS[form](x)), (m, n)
+        assert "vector.reduction" not in kernel.loops
+
+
+def test_each_step_of_a_sort_is_two_loops():
+    count = {}
+    for n in (64, 1024):
+        x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+        out = np.zeros_like(x)
+        kernel = build(sort_kernel, {"out": "*fp32", "x": "*fp32"}, {"M": 1, "N": n, "FORM": "up"})
+        kernel((1,), out, x)
+        assert np.array_equal(out, np.sort(x))
+        steps = n.bit_length() * (n.bit_length() - 1) // 2
+        count[n] = kernel.loops.count("scf.for") / steps
+    assert max(count.values()) <= 2.5
+
+
+@triton.jit
+def ragged_dot_kernel(
+    out, a, b, c, m, n, k, sa, sb, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TURN: tl.constexpr
+):
+    rows, columns, depth = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    total = tl.load(c + rows[:, None] * BN + columns[None, :])
+    for start in range(0, k, BK):
+        inside = depth + start < k
+        left = tl.load(a + rows[:, None] * sa + depth[None, :] + start, (rows[:, None] < m) & inside[None, :], 0.0)
+        if TURN:
+            right = tl.trans(
+                tl.load(
+                    b + columns[:, None] * sb + depth[None, :] + start, (columns[:, None] < n) & inside[None, :], 0.0
+                )
+            )
+        else:
+            right = tl.load(
+                b + (depth[:, None] + start) * sb + columns[None, :], inside[:, None] & (columns[None, :] < n), 0.0
+            )
+        total = tl.dot(left, right, total, input_precision="ieee")
+    tl.store(out + rows[:, None] * BN + columns[None, :], total)
+
+
+def ragged_dot(a, b, c, m, n, k, level=LEVEL, turn=False, blocks=(32, 64, 16)):
+    bm, bn, bk = blocks
+    kind = {np.dtype(np.float32): "fp32", np.dtype(np.float16): "fp16"}[a.dtype]
+    types = {"out": "*fp32", "a": f"*{kind}", "b": f"*{kind}", "c": "*fp32"}
+    types |= dict.fromkeys(["m", "n", "k", "sa", "sb"], "i32")
+    kernel = build(ragged_dot_kernel, types, {"BM": bm, "BN": bn, "BK": bk, "TURN": turn}, level=level)
+    out = np.full((bm, bn), 7, np.float32)
+    stored = np.ascontiguousarray(b.T) if turn else b
+    kernel((1,), out, a, stored, c, m, n, k, a.shape[1], stored.shape[1])
+    return out
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("turn", [False, True])
+def test_products_of_masked_operands(level, turn):
+    rng = np.random.default_rng(7)
+    for kind in (np.float32, np.float16):
+        for m, n, k in [(32, 64, 16), (5, 33, 37), (31, 64, 1), (1, 1, 100), (0, 5, 9), (9, 0, 3), (32, 7, 0)]:
+            a, b = rng.integers(-4, 5, (m, k)).astype(kind), rng.integers(-4, 5, (k, n)).astype(kind)
+            c = rng.integers(-9, 9, (32, 64)).astype(np.float32)
+            expected = c.copy()
+            expected[:m, :n] += a.astype(np.float32) @ b.astype(np.float32)
+            assert np.array_equal(ragged_dot(a, b, c, m, n, k, level, turn), expected), (m, n, k)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_zeros_of_a_mask_times_what_is_not_finite(value):
+    """A row that the mask turns off is NaN in the columns whose factor is not finite, as it is on a GPU."""
+    m, n, k = 3, 40, 20
+    a, b, c = np.ones((m, k), np.float32), np.ones((k, n), np.float32), np.zeros((32, 64), np.float32)
+    b[4, 5] = value
+    out = ragged_dot(a, b, c, m, n, k)
+    assert np.isnan(out[m:, 5]).all()
+    assert not np.isnan(np.delete(out, 5, 1)).any()
+    b[4, 5], a[2, 6] = 1, value
+    out = ragged_dot(a, b, c, m, n, k)
+    assert np.isnan(out[2, n:]).all()
+    assert not np.isnan(np.delete(out, 2, 0)).any()
+
+
+def test_products_that_are_left_out_make_positive_zeros():
+    c = np.full((32, 64), -0.0, np.float32)
+    a, b = np.ones((32, 3), np.float32), np.zeros((3, 64), np.float32)
+    assert not np.signbit(ragged_dot(a, -b, c, 32, 64, 3)).any()
+
+
+@triton.jit
+def running_kernel(out, x, n, count, FORM: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)
+    total, other, p = tl.zeros([N], tl.float32), tl.full([N], 1, tl.int32), x + i
+    for start in range(0, count * N, N):
+        if FORM == "masked":
+            total += tl.load(x + start + i, mask=start + i < n, other=0.5)
+        elif FORM == "pair":
+            v = tl.load(x + start + i, mask=start + i < n, other=-1.0)
+            other = tl.where(v > total, start + i, other)
+            total = tl.where(v > total, v, total)
+        elif FORM == "swap":
+            total, other = other.to(tl.float32) + tl.load(x + start + i), (total * 0.5).to(tl.int32)
+        elif FORM == "pointer":
+            total += tl.load(p) * (start + 1)
+            p += N
+    if FORM == "pointer":
+        total += tl.load(p)
+    tl.store(x + i, total * 0)  # what the loop read is overwritten before its results are used
+    tl.store(out + i, total)
+    tl.store(out + N + i, other.to(tl.float32))
+    tl.store(out + 2 * N, tl.sum(total, 0))
+
+
+def running(form, x, n, count, size):
+    total, other = np.zeros(size, np.float32), np.ones(size, np.int32)
+    for k in range(count):
+        i = k * size + np.arange(size)
+        v = x[i]
+        if form == "masked":
+            total = total + np.where(i < n, v, np.float32(0.5))
+        elif form == "pair":
+            v = np.where(i < n, v, np.float32(-1))
+            total, other = np.where(v > total, v, total), np.where(v > total, i, other)
+        elif form == "swap":
+            total, other = other.astype(np.float32) + v, (total * np.float32(0.5)).astype(np.int32)
+        else:
+            total = total + v * np.float32(k * size + 1)
+    if form == "pointer":
+        total = total + x[count * size : (count + 1) * size]
+    return total, other
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("form", ["masked", "pair", "swap", "pointer"])
+def test_loops_that_each_element_runs_through(form, level):
+    size = 128
+    types = {"out": "*fp32", "x": "*fp32", "n": "i32", "count": "i32"}
+    kernel = build(running_kernel, types, {"FORM": form, "N": size}, level=level)
+    for count, n in [(4, 4 * size), (4, 300), (3, 257), (1, 5), (0, 0)]:
+        x = np.random.default_rng(n).integers(-8, 9, 5 * size).astype(np.float32)
+        total, other = running(form, x, n, count, size)
+        out = np.zeros(2 * size + 1, np.float32)
+        kernel((1,), out, x, n, count)
+        assert np.array_equal(out[:size], total), (count, n)
+        assert np.array_equal(out[size:-1], other), (count, n)
+        assert out[-1] == total.sum()
+
+
+@triton.jit
+def norm_kernel(out, x, n, N: tl.constexpr):
+    total = tl.zeros([N], tl.float32)
+    for start in range(0, n, N):
+        i = start + tl.arange(0, N)
+        v = tl.load(x + i, mask=i < n, other=0.0)
+        total += v * v
+    tl.store(out, tl.sum(total, 0))
+
+
+def test_carried_sums_that_are_added_up_stay_in_registers():
+    kernel = build(norm_kernel, {"out": "*fp32", "x": "*fp32", "n": "i32"}, {"N": 1024})
+    for n in (0, 1, 1000, 1024, 5000):
+        x, out = np.random.default_rng(n).integers(-4, 5, max(n, 1)).astype(np.float32), np.zeros(1, np.float32)
+        kernel((1,), out, x, n)
+        assert out[0] == (x[:n] * x[:n]).sum()
+    assert kernel.facts.thread_scratch_bytes < 4 * 1024
+
+
+@triton.jit
+def programs_kernel(out, N: tl.constexpr):
+    x, y, z = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    place = (z * tl.num_programs(1) + y) * tl.num_programs(0) + x
+    tl.store(out + place, (z * 100 + y) * 100 + x)
+
+
+def test_programs_are_counted_from_any_one_on():
+    kernel = build(programs_kernel, {"out": "*i32"}, {"N": 1})
+    for grid in [(1, 1, 1), (3, 4, 5), (1, 7, 2), (5, 1, 3)]:
+        places = np.arange(np.prod(grid))
+        x, y, z = places % grid[0], places // grid[0] % grid[1], places // grid[0] // grid[1]
+        for begin in {0, 1, len(places) // 2, len(places)}:
+            out = np.full(len(places), -1, np.int32)
+            kernel.run(grid, begin, len(places), out)
+            assert np.array_equal(out[begin:], ((z * 100 + y) * 100 + x)[begin:])
+            assert np.all(out[:begin] == -1)
