@@ -1,6 +1,8 @@
 """Builds of a part of a project, the current release, and what decides nothing in a build."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from tree import Tree
@@ -91,3 +93,13 @@ def test_an_assembler_that_triton_cannot_use_is_an_error(tmp_path, words):
     assert build.code == 1
     (failed,) = (each for each in build.events if each["event"] == "failed")
     assert "is no assembler that Triton can use" in failed["message"], failed
+
+
+def test_a_project_is_found_by_a_relative_path(tmp_path):
+    tree = Tree(tmp_path / "shop", more=STANDIN)
+    tree.add_kernel("one", "value")
+    command = [sys.executable, "-m", "precast", "build", "--project", "shop", "--check=100"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["shop"] and not (tree.folder / "shop").exists()
+    assert tree.build().steps == []

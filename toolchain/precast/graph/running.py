@@ -143,7 +143,7 @@ def _refuse_moved(session: Session, step: UnitStep) -> None:
 def _make_job(session: Session, step: UnitStep) -> Job:
     """The unit's job, with what is known of it from earlier builds."""
     cost = session.last_cost(step)
-    return replace(make_job(step.given, session.project), expected_bytes=cost.peak_bytes if cost else 0)
+    return replace(make_job(step.given, session.placed), expected_bytes=cost.peak_bytes if cost else 0)
 
 
 def _cost_to_note(session: Session, step: UnitStep, result: UnitResult) -> Cost | None:
