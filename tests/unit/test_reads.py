@@ -1,9 +1,13 @@
 """What a kernel's module read and asked when it was imported: all of it is told, and nothing that it did not."""
 
 import hashlib
+import importlib
 import os
+import py_compile
+import sqlite3
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -75,10 +79,14 @@ def test_a_file_that_changes_while_it_runs_is_told_and_compiled_as_it_ran(load):
         "json.loads(os.read(os.open(os.path.join(os.path.dirname(__file__), 'tuned.json'), os.O_RDONLY), 99))",
         "json.loads(pkgutil.get_data(__name__, 'tuned.json'))",
         "json.loads(importlib.resources.files('pack').joinpath('tuned.json').read_text())",
+        "json.loads(importlib.resources.read_text('pack', 'tuned.json'))",
+        "json.load(importlib.resources.open_text('pack', 'tuned.json'))",
+        "json.loads(linecache.getline(os.path.join(os.path.dirname(__file__), 'tuned.json'), 1))",
+        "json.loads(''.join(fileinput.input(os.path.join(os.path.dirname(__file__), 'tuned.json'))))",
     ],
 )
 def test_a_data_file_is_told(load, reading):
-    head = "import importlib.resources, json, os, pathlib, pkgutil\n"
+    head = "import fileinput, importlib.resources, json, linecache, os, pathlib, pkgutil\n"
     content = '{"d": 1}\n'
     others = {"tuned.json": content, "pack/__init__.py": "", "pack/tuned.json": content}
     (name,) = reads_of(
@@ -128,8 +136,81 @@ def test_a_variable_that_is_not_there_is_told_too(load, monkeypatch):
 
 
 def test_a_module_that_reads_nothing_tells_nothing(load):
-    loaded = load(HEAD + "import json, dataclasses, torch\nVALUE = tl.constexpr(1)\n" + KERNEL)
+    imports = "import json, dataclasses, inspect, warnings, xml.dom\n"
+    says = "warnings.warn('so be it')\ninspect.getsource(inspect.getsource)\n"
+    loaded = load(HEAD + imports + says + "VALUE = tl.constexpr(1)\n" + KERNEL)
     assert {each.kind for each in loaded.recording.reads()} == {ReadKind.SOURCE}
+
+
+def test_a_database_is_told(load, tmp_path):
+    for name in ("plain.db", "by uri.db"):
+        with sqlite3.connect(tmp_path / name) as database:
+            database.execute("create table t(v)")
+            database.execute("insert into t values (1)")
+    names = (str(tmp_path / "plain.db"), f"file:{tmp_path}/by%20uri.db?mode=ro", ":memory:")
+    text = "".join(f"sqlite3.connect({each!r}, uri=True)\n" for each in names)
+    loaded = load(HEAD + "import sqlite3\nVALUE = tl.constexpr(1)\n" + text + KERNEL)
+    assert set(reads_of(loaded, ReadKind.DATA)) == {"plain.db", "by uri.db"}
+
+
+IMPORTING = {
+    "a loader made by hand": "module = types.ModuleType('by_hand')\n"
+    "importlib.machinery.SourceFileLoader('by_hand', HERE + '/by_hand.py').exec_module(module)\n",
+    "a spec from a loader": "spec = importlib.util.spec_from_loader("
+    "'by_hand', importlib.machinery.SourceFileLoader('by_hand', HERE + '/by_hand.py'))\n"
+    "module = importlib.util.module_from_spec(spec)\nspec.loader.exec_module(module)\n",
+    "an archive": "sys.path.insert(0, HERE + '/modules.zip')\nimport zipped as module\n",
+    "bytecode alone": "sys.path.insert(0, HERE + '/more')\nimport compiled as module\n",
+    "a folder put on the path": "sys.path.insert(0, HERE + '/more')\nimport written as module\n",
+    "a path that is run": "module = types.SimpleNamespace(**runpy.run_path(HERE + '/by_hand.py'))\n",
+}
+FILES_OF = {
+    "an archive": "modules.zip",
+    "bytecode alone": "more/compiled.pyc",
+    "a folder put on the path": "more/written.py",
+}
+
+
+@pytest.mark.parametrize("way", IMPORTING)
+def test_a_module_is_told_whichever_way_it_comes(load, tmp_path, way):
+    """Each time anew: what one loading imported is forgotten before the next."""
+    head = (
+        HEAD + "import importlib.machinery, importlib.util, os, runpy, sys, types\nHERE = os.path.dirname(__file__)\n"
+    )
+    for number in (1, 22):
+        folder = tmp_path / "kernels"
+        (folder / "more").mkdir(parents=True, exist_ok=True)
+        source = folder / "by_hand.py"
+        for path in (source, folder / "more" / "written.py"):
+            path.write_text(f"VALUE = {number}\n")
+        py_compile.compile(str(source), cfile=str(folder / "more" / "compiled.pyc"), doraise=True)
+        with zipfile.ZipFile(folder / "modules.zip", "w") as archive:
+            archive.write(source, "zipped.py")
+        importlib.invalidate_caches()
+        loaded = load(head + IMPORTING[way] + "VALUE = tl.constexpr(module.VALUE)\n" + KERNEL)
+        if way != "an archive":  # whose table of contents Python remembers for the life of a process
+            assert loaded.function.__globals__["VALUE"].value == number
+        path = folder / FILES_OF.get(way, "by_hand.py")
+        read = {**reads_of(loaded, ReadKind.SOURCE), **reads_of(loaded, ReadKind.DATA)}
+        assert read[f"kernels/{FILES_OF.get(way, 'by_hand.py')}"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_package_that_is_not_read_as_kernels_are_is_told_by_its_version(load, tmp_path, monkeypatch):
+    """It may be missing, too: what a module makes of that changes once it is installed."""
+    monkeypatch.setattr("precast.reads._PACKAGE_FOLDERS", (str(tmp_path),))
+    text = HEAD + "import json, os.path, with_parts.inner\n" + "VALUE = tl.constexpr(1)\n" + KERNEL
+    loaded = load(text)
+    (read,) = (each for each in loaded.recording.reads() if each.kind is ReadKind.PACKAGE)
+    assert read == Read(ReadKind.PACKAGE, "with_parts", ABSENT) and digest_now(read, tmp_path, {}) == ABSENT
+    found = set()
+    (tmp_path / "with_parts").mkdir()
+    for name, content in (("__init__.py", "1"), ("__init__.py", "2"), ("version.py", "1"), ("inner.py", "")):
+        (tmp_path / "with_parts" / name).write_text(content)
+        importlib.invalidate_caches()
+        found.add(digest_now(read, tmp_path, {}))
+    assert len(found) == 3 and ABSENT not in found  # inner.py says no version
+    (tmp_path / "With.Parts-2.0.dist-info").mkdir()
+    assert digest_now(read, tmp_path, {}) not in found
 
 
 def test_what_a_module_sets_of_the_environment_is_not_left_to_others(load):

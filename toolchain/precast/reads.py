@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 from precast.digest import FileState, digest_text
@@ -35,10 +38,17 @@ class ReadKind(str, Enum):
     LINK = "link"  # where a path leads to
     GLOB = "glob"  # the files that a glob below the project matches
     PACKAGES = "packages"  # what the packages that are installed in a folder say of themselves
+    PACKAGE = "package"  # what is installed under a top-level module's name
     MACHINE = "machine"  # the feature level of this machine's processor
 
 
 FILES = (ReadKind.SOURCE, ReadKind.DATA)
+NO_PATHS = (ReadKind.ENVIRONMENT, ReadKind.MACHINE, ReadKind.PACKAGE)  # whose names are none
+# Where packages are installed, for every process of a build alike: neither PYTHONPATH nor the folder that a command
+# runs in is a worker's.
+_NOT_INSTALLED = {os.getcwd(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)}
+_PACKAGE_FOLDERS = tuple(each for each in sys.path if each and each not in _NOT_INSTALLED)
+_VERSION_FILES = ("version.py", "_version.py")
 
 
 @dataclass(frozen=True, order=True)
@@ -132,6 +142,25 @@ def _describe_packages(folder: Path) -> Iterator[tuple[str, str]]:
             yield name, digest_file(folder / name)
 
 
+def digest_package(name: str) -> str:
+    """The digest of what says which version of a package an import of the top-level module `name` finds, or `ABSENT`:
+    the bytes of its first file and of those that hold versions, and the names of distributions called like it."""
+    spec = PathFinder.find_spec(name, _PACKAGE_FOLDERS)
+    if spec is None or spec.origin is None:
+        return ABSENT
+    origin = Path(spec.origin)
+    is_package = spec.submodule_search_locations is not None
+    files = [origin, *(origin.with_name(each) for each in (_VERSION_FILES if is_package else ()))]
+    return digest_text("\n".join((*map(digest_file, files), *_find_distributions(name, origin.parents[is_package]))))
+
+
+def _find_distributions(name: str, folder: Path) -> list[str]:
+    """The names of the folders that describe a package, without their paths."""
+    start = f"{name.lower()}_"
+    known = (each for each in os.listdir(folder) if each.endswith((".dist-info", ".egg-info")))
+    return sorted(each for each in known if re.sub(r"[-.]+", "_", each).lower().startswith(start))
+
+
 def digest_variable(name: str, environment: Mapping[str, str]) -> str:
     """The digest of a variable's value, or `ABSENT`."""
     return digest_text(environment[name]) if name in environment else ABSENT
@@ -158,6 +187,8 @@ def digest_now(read: Read, project: Path, environment: Mapping[str, str]) -> str
         return digest_variable(read.name, environment)
     if read.kind is ReadKind.GLOB:
         return digest_glob(project, read.name)
+    if read.kind is ReadKind.PACKAGE:
+        return digest_package(read.name)
     if read.kind is ReadKind.MACHINE:
         return read_native_level() or ABSENT
     return _DIGESTS[read.kind](project / read.name)

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from precast.digest import FileState, look_at
 from precast.errors import ToolError
-from precast.reads import ABSENT, FILES, Read, digest_file, digest_now, parse_read
+from precast.reads import ABSENT, FILES, Read, ReadKind, digest_file, digest_now, digest_package, parse_read
 from precast.store import reason_of
 
 _VERSION = 2
@@ -65,6 +65,7 @@ class Index:
         self._root_text = str(root)
         self._lock = threading.RLock()
         self._unwritten: dict[str, FileState] = {}
+        self._packages: dict[str, str] = {}  # asked for by many steps, so once for a build
         self._connection, self._files, self._steps = _open(path)
 
     def close(self) -> None:
@@ -133,6 +134,10 @@ class Index:
         if not path.startswith(READ):
             return self.digest(path)
         read = parse_read(path.removeprefix(READ))
+        if read.kind is ReadKind.PACKAGE:
+            if read.name not in self._packages:
+                self._packages[read.name] = digest_package(read.name)
+            return self._packages[read.name]
         return self.digest_content(read.name) if read.kind in FILES else digest_now(read, self._root, os.environ)
 
     def digest_content(self, path: str) -> str:

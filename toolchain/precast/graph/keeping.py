@@ -18,9 +18,9 @@ from precast.graph.steps import Step
 from precast.layout import SCONSTRUCT
 from precast.passes.registry import is_fresh
 from precast.progress.events import Summary
-from precast.reads import FILES, Looks, Read, ReadKind, digest_now, digest_place, parse_read
+from precast.reads import FILES, NO_PATHS, Looks, Read, ReadKind, digest_now, digest_place, parse_read
 
-_NO_PATHS = (ReadKind.ENVIRONMENT, ReadKind.GLOB, ReadKind.MACHINE)
+_NO_PATHS = (ReadKind.GLOB, *NO_PATHS)
 
 
 def keep_snapshot(session: Session, summary: Summary) -> None:

@@ -45,7 +45,7 @@ _PTXAS_FILE, _PTXAS_FILE_FROM_90 = "triton/backends/nvidia/bin/ptxas", "triton/b
 _BACKEND_FOLDERS = {Backend.CUDA: "triton/backends/nvidia/", Backend.HIP: "triton/backends/amd/"}
 _TRITON_FOLDERS = (
     "triton/_C/libtriton.so", "triton/language/", "triton/compiler/", "triton/runtime/", "triton/backends/",
-    "triton/experimental/",
+    "triton/experimental/", "triton/tools/",
 )  # fmt: skip
 
 

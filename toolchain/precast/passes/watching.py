@@ -64,7 +64,7 @@ class Watch:
             return
         self._busy = True  # looking at the file is no reading of the plugin's
         try:
-            path = _source_of(Path(os.path.abspath(path)))
+            path = source_of(Path(os.path.abspath(path)))
             if self._counts(path):
                 is_folder = path.is_dir()
                 name = path.relative_to(self._project) if path.is_relative_to(self._project) else path
@@ -87,7 +87,7 @@ class Watch:
         return not path.is_relative_to(self._scratch) and not is_shared(path)
 
 
-def _source_of(path: Path) -> Path:
+def source_of(path: Path) -> Path:
     """The source of a bytecode file; any other file itself."""
     if path.suffix == ".pyc" and path.parent.name == "__pycache__":
         with suppress(ValueError):  # a name that Python does not give

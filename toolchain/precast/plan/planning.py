@@ -28,7 +28,7 @@ from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
 from precast.plan.parts import FailedPart, Parts
 from precast.project import Project, format_texts
-from precast.reads import Looks, Read, ReadKind, digest_glob, digest_place, find_files
+from precast.reads import NO_PATHS, Looks, Read, ReadKind, digest_glob, digest_place, find_files
 from precast.shell import find_ignored
 from precast.spec.closure import INSTALLED, Closure, SourceFile
 from precast.spec.expand import expand_kernel
@@ -193,7 +193,7 @@ class _Planner:
 
     def _from_here(self, read: Read) -> Read:
         """A read of a file that is named from the project's folder."""
-        if read.kind in (ReadKind.ENVIRONMENT, ReadKind.MACHINE):
+        if read.kind in NO_PATHS:
             return read
         return replace(read, name=str(self._project.folder / read.name))
 

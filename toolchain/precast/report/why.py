@@ -18,6 +18,7 @@ from precast.reads import ReadKind, parse_read
 
 UP_TO_DATE = "up to date"
 NEVER_BUILT = "never built"
+_NOUNS = {ReadKind.ENVIRONMENT: "variable ", ReadKind.PACKAGE: "package "}
 
 
 def explain(planned: PlannedUnit, project: Path, index: Index | None = None) -> tuple[str, ...]:
@@ -39,7 +40,7 @@ def _describe_reads(moved: Iterable[str]) -> Iterator[str]:
     """What a unit's code read and no import shows, where it is not as it was."""
     kinds = tuple(f"{kind.value}:" for kind in ReadKind)
     for read in (parse_read(place) for place in moved if place.startswith(kinds)):
-        noun = "variable " if read.kind is ReadKind.ENVIRONMENT else ""
+        noun = _NOUNS.get(read.kind, "")
         yield f"{noun}{read.name} changed, which its code reads"
 
 

@@ -15,6 +15,7 @@ import os
 import sys
 import sysconfig
 import types
+import zipimport
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,11 +25,14 @@ from precast.engines.triton.guards import is_expected_failure
 from precast.engines.triton.reading import Recording
 from precast.engines.triton.stubs import Seal, StandinDistribution, is_standin, standin_spec
 from precast.reads import ReadKind
-from precast.spec.closure import TOOLS
+from precast.spec.closure import TOOLS, read_imports
 
 INSTALLED_FOLDERS = {"site-packages", "dist-packages"}
 STANDARD_LIBRARY = tuple(dict.fromkeys(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")))
 KEPT = TOOLS | {"precast"}  # the worker's own, which all kernels share
+UNTOLD = (KEPT - {"numpy"}) | sys.stdlib_module_names | {""}  # known by other ways, or the importer's own package
+# Loaders whose modules can be executed again; a file that they read themselves is heard of.
+FORGETTABLE = (importlib.machinery.SourceFileLoader, importlib.machinery.SourcelessFileLoader, zipimport.zipimporter)
 ImportPath = Sequence[str] | None
 
 
@@ -54,6 +58,7 @@ class SourceLoader(importlib.machinery.SourceFileLoader):
 
     def source_to_code(self, data: bytes, path: str, *, _optimize: int = -1) -> types.CodeType:  # type: ignore[override]
         self._recording.note_source(path, data)
+        self._recording.packages |= _imported_packages(data)
         lines = importlib.util.decode_source(data).splitlines(keepends=True)
         linecache.cache[path] = (len(data), None, lines, path)  # without a time: never read again
         return _compile(data, path)
@@ -64,6 +69,12 @@ def _compile(data: bytes, path: str) -> types.CodeType:
     """Code of a source, which every variant and target of a kernel needs again."""
     code: types.CodeType = compile(data, path, "exec", dont_inherit=True)
     return code
+
+
+@lru_cache(maxsize=1024)
+def _imported_packages(data: bytes) -> frozenset[str]:
+    """The top-level names that a source imports, wherever in it."""
+    return frozenset(str(dotted).partition(".")[0] for dotted, *_ in read_imports(data)["records"]) - UNTOLD
 
 
 class ExtensionLoader(importlib.machinery.ExtensionFileLoader):
@@ -125,11 +136,13 @@ class InstalledFinder(importlib.abc.MetaPathFinder):
             return None
         specs = (finder.find_spec(name, path, target) for finder in sys.meta_path if _is_ordinary(finder))
         spec = next((each for each in specs if each is not None), None)
-        if spec is None or spec.origin is None or type(spec.loader) is not importlib.machinery.SourceFileLoader:
+        if spec is None or spec.origin is None or type(spec.loader) not in FORGETTABLE:
             return None
         if is_standard(spec.origin) or has_compiled_parts(_top_folder(name, spec)):
             return None
-        spec.loader = SourceLoader(name, spec.origin, self._recording)
+        if type(spec.loader) is importlib.machinery.SourceFileLoader:
+            spec.loader = SourceLoader(name, spec.origin, self._recording)
+        self._recording.modules.add(name)
         return spec
 
 
@@ -239,6 +252,11 @@ class ImportSession:
         if spec is not None and spec.origin and plain and _is_asked_by_kernels(sys._getframe(1)):
             spec.loader = SourceLoader(name, spec.origin, self._recording)
         return spec
+
+    def note_packages(self) -> None:
+        """Remembers which packages of others were imported or missed: their files are not read as kernels' are."""
+        for name in self._recording.packages - self._recording.modules:
+            self._recording.note_package(name)
 
     def close(self) -> None:
         """Forgets what was imported for the project and all stand-ins, and restores the import system."""

@@ -96,6 +96,7 @@ class KernelLoader:
             found = find_kernel(module, source, project)
             warnings = (HOOK_WARNING,) if v3_9.has_stage_hook() else ()
         self._session.seal.closed = True
+        self._session.note_packages()
         self._key, self._loaded = key, Loaded(found.function, found.tuner, recording, device, warnings)
         return self._loaded
 
@@ -119,6 +120,7 @@ class KernelLoader:
                     _import_named(name)
         finally:
             session.seal.closed = True
+        session.note_packages()
 
     def close(self) -> None:
         """Forgets the module that is loaded."""

@@ -14,18 +14,27 @@ import types
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from precast.reads import Read, ReadKind, digest_directory, digest_file, digest_variable
+from precast.passes.watching import is_installed_code, is_shared, source_of
+from precast.reads import NO_PATHS, Read, ReadKind, digest_directory, digest_file, digest_package, digest_variable
 from precast.store import digest_bytes
 
 PSEUDO = ("/proc", "/sys", "/dev")
 PRIVATE = frozenset({"HOME", "TMPDIR"})  # a worker's own folder: another one each time
-SILENT = frozenset({"triton", "precast", "importlib", "zipimport", "inspect", "linecache"})
-CARRIERS = frozenset({"os", "io", "pathlib", "codecs", "tokenize", "glob", "json", "_collections_abc", "genericpath"})
+SILENT = frozenset({"triton", "precast", "traceback", "warnings"})
+# What reads on behalf of its caller.
+CARRIERS = frozenset({
+    "os", "io", "pathlib", "codecs", "tokenize", "glob", "json", "_collections_abc", "genericpath", "linecache",
+    "inspect", "sqlite3", "importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport",
+})  # fmt: skip
+IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
 
+LISTINGS = ("os.listdir", "os.scandir")
 EVENTS = {
     "open": ReadKind.DATA,
     "ctypes.dlopen": ReadKind.DATA,
+    "sqlite3.connect": ReadKind.DATA,
     "os.listdir": ReadKind.DIRECTORY,
     "os.scandir": ReadKind.DIRECTORY,
 }
@@ -40,6 +49,7 @@ class Recording:
         self._found: dict[tuple[ReadKind, str], str] = {}
         self._states: dict[str, FileState] = {}
         self.modules: set[str] = set()  # names of the modules that were executed
+        self.packages: set[str] = set()  # top-level names that they import
         self.changed: dict[str, str | None] = {}  # variables that the modules set, or removed
 
     def note_source(self, path: str, data: bytes) -> None:
@@ -61,6 +71,10 @@ class Recording:
         if name not in PRIVATE and name not in self.changed:
             self._found.setdefault((ReadKind.ENVIRONMENT, name), digest_variable(name, environment))
 
+    def note_package(self, name: str) -> None:
+        """A package of others that is imported, be it not there."""
+        self._found.setdefault((ReadKind.PACKAGE, name), digest_package(name))
+
     def _is_private(self, path: str) -> bool:
         return not self._is_inside(path) and any(Path(path).is_relative_to(each) for each in self._private)
 
@@ -74,7 +88,7 @@ class Recording:
         return tuple(sorted(Read(kind, self._show(kind, name), self._found[kind, name]) for kind, name in kept))
 
     def _show(self, kind: ReadKind, name: str) -> str:
-        if kind is ReadKind.ENVIRONMENT or not self._is_inside(name):
+        if kind in NO_PATHS or not self._is_inside(name):
             return name
         return Path(name).relative_to(self._project).as_posix()
 
@@ -100,6 +114,7 @@ class ReadRecorder:
 
     def __init__(self) -> None:
         self._recording: Recording | None = None
+        is_shared(Path(PSEUDO[0]))  # asked now: what it looks for must not be looked for while it is heard
         sys.addaudithook(self._hear)
 
     @contextlib.contextmanager
@@ -124,14 +139,17 @@ class ReadRecorder:
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Python's audit hook. Our own reading of what is recorded is none of the user's."""
         recording = self._recording
-        if recording is None or event not in EVENTS or not arguments or is_silent(sys._getframe(1)):
+        if recording is None or event not in EVENTS or not arguments:
             return
-        path = "." if arguments[0] is None else arguments[0]
-        if not isinstance(path, str | bytes | os.PathLike) or (event == "open" and not _is_reading(arguments[2])):
+        reader = sys._getframe(1)  # an event of its own
+        if is_silent(reader, event):
+            return
+        path = _read_path(event, arguments, _is_import_system(reader))
+        if path is None:
             return
         self._recording = None
         try:
-            recording.note(EVENTS[event], os.fsdecode(path))
+            recording.note(EVENTS[event], path)
         finally:
             self._recording = recording
 
@@ -145,16 +163,44 @@ def _is_reading(flags: int) -> bool:
     return (flags & os.O_ACCMODE) != os.O_WRONLY
 
 
-def is_silent(frame: types.FrameType | None) -> bool:
-    """Whether what reads at `frame` is not the user's code: the innermost module that is no mere carrier decides."""
+def _read_path(event: str, arguments: tuple[Any, ...], is_import: bool) -> str | None:
+    """The path that an event says is about to be read; None for a descriptor, what is only written or in memory, and
+    for modules that are in keys by other ways."""
+    given = "." if arguments[0] is None else arguments[0]
+    if not isinstance(given, str | bytes | os.PathLike) or (event == "open" and not _is_reading(arguments[2])):
+        return None
+    path = os.fsdecode(given)
+    if event == "sqlite3.connect":
+        path = _database_path(path)
+    if not is_import:
+        return path or None
+    code = source_of(Path(path))
+    return None if is_installed_code(code) or is_shared(code) else str(code)
+
+
+def _database_path(name: str) -> str:
+    """The file of an SQLite database; empty for one in memory."""
+    path = unquote(name.removeprefix("file:").partition("?")[0]) if name.startswith("file:") else name
+    return "" if path == ":memory:" else path
+
+
+def is_silent(frame: types.FrameType | None, event: str = "") -> bool:
+    """Whether what reads at `frame` is not the user's code: the innermost module that is no mere carrier decides.
+
+    What the import system lists, it only looks around in.
+    """
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
+        if event in LISTINGS and (_is_import_system(frame) or name.startswith("importlib.metadata")):
             return True
         if name.partition(".")[0] not in CARRIERS:
             return name.partition(".")[0] in SILENT
         frame = frame.f_back
     return True
+
+
+def _is_import_system(frame: types.FrameType) -> bool:
+    return frame.f_code.co_filename.startswith(IMPORT_SYSTEM)
 
 
 class RecordedEnvironment(MutableMapping[str, str]):
