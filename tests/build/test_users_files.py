@@ -118,12 +118,34 @@ def make(*, width):
     return made
 
 
+class Slotted:
+    __slots__ = ("__inner",)
+
+    def __init__(self, fn):
+        self.__inner = triton.jit(fn)
+
+    def __getitem__(self, grid):
+        return self.__inner[grid]
+
+
+@Slotted
+def slotted(out, V: tl.constexpr): BODY
+
+
 first, second = make(width=16), make(width=16)
+processors = triton.runtime.driver.active.utils.get_device_properties(DEVICE.index)["multiprocessor_count"]
+
+for number in range(2):
+
+    @triton.jit
+    def looped(out, V: tl.constexpr):
+        tl.store(out + tl.arange(0, 16), V)
 """.replace("BODY", BODY.strip("\n").replace("    tl", "\n    tl"))
 )
 SOURCES = {
     "alias": "alias", "reexported": "reexported", "own": "own", "wrapped": "wrapped", "method": "Kernels.method",
     "tuned": "tuned", "entry": "entry", "second": "second", "called": "make(width=16)",
+    "slotted": "slotted", "looped": "looped",
 }  # fmt: skip
 
 

@@ -90,6 +90,12 @@ def test_a_kernel_that_comes_with_all_of_a_module():
         ("kernel = TABLE['a']", "kernel"),
         ("globals()['kernel'] = 1", "kernel"),
         ("from somewhere import *", "kernel"),
+        ("for _ in range(1):\n    @triton.jit\n    def kernel(x): pass", "kernel"),
+        ("while True:\n    @triton.jit\n    def kernel(x): pass\n    break", "kernel"),
+        ("match 1:\n    case _:\n        @triton.jit\n        def kernel(x): pass", "kernel"),
+        ("def make():\n    global kernel\n    @triton.jit\n    def kernel(x): pass\nmake()", "kernel"),
+        ("import sys\nsetattr(sys.modules[__name__], 'kernel', 1)", "kernel"),
+        ("def __getattr__(name): return 1", "kernel"),
         ("class Kernels: pass", "Kernels.kernel"),
         ("def make(): pass", "make(64)"),
     ],
@@ -131,6 +137,8 @@ def test_annotations_that_are_no_constexpr():
         ("None", None, ""),
         ('"relu"', "relu", ""),
         ("tl.float32", "tl.float32", ""),
+        ("G", "tl.float16", ""),
+        ("F", None, "F"),
         ("tl.constexpr(4)", 4, ""),
         ("SIZE", 64, ""),
         ("2 * SIZE", None, "2 * SIZE"),
@@ -144,7 +152,8 @@ def test_annotations_that_are_no_constexpr():
     ],
 )
 def test_defaults(default, value, text):
-    signature = read(HEAD + f"SIZE = 64\n@triton.jit\ndef kernel(x, B: tl.constexpr = {default}): pass")
+    more = "from triton.language import float32 as F, float16 as G\nif True:\n    F = tl.float64\nSIZE = 64\n"
+    signature = read(HEAD + f"{more}@triton.jit\ndef kernel(x, B: tl.constexpr = {default}): pass")
     assert signature.parameters[1] == Parameter("B", True, True, value, text)
 
 
@@ -219,13 +228,23 @@ def test_autotune_and_heuristics():
         ("[triton.Config({'B': pick()})]", None),
         ("[triton.Config(TABLE)]", None),
         ("[triton.Config({**TABLE})]", None),
+        ("[triton.Config({'B': 64}, **TABLE)]", None),
+        ("[triton.Config({'B': 64}, *TABLE)]", None),
+        ("[Config({'B': 64})]", None),
+        ("[compiler.Config({'B': 64})]", (Config((("B", 64),)),)),
         ("[other]", None),
     ],
 )
 def test_configs_that_are_literal_and_that_are_not(configs, found):
-    source = HEAD + "CONFIGS = [triton.Config({'B': 64})]\n"
+    source = HEAD + "from absent import triton as compiler\nfrom mine import Config\n"
+    source += "CONFIGS = [triton.Config({'B': 64})]\n"
     source += f"@triton.autotune({configs}, key=[])\n@triton.jit\ndef kernel(B: tl.constexpr): pass"
     assert read(source).configs == found
+
+
+def test_what_a_tuner_of_another_library_makes_of_its_configs_is_not_known():
+    source = HEAD + "from mine import autotune\n@autotune([triton.Config({'B': 64})], key=[])\n"
+    assert read(source + "@triton.jit\ndef kernel(B: tl.constexpr): pass").configs is None
 
 
 @pytest.mark.parametrize(

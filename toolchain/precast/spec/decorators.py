@@ -39,6 +39,11 @@ def last_word(module: ModuleSyntax, use: ast.expr) -> str:
     return module.dotted(use.func if isinstance(use, ast.Call) else use).rpartition(".")[2]
 
 
+def is_tritons(module: ModuleSyntax, use: ast.expr) -> bool:
+    """Whether a call is of something of Triton's, be it re-exported; another's of the same name may do as it likes."""
+    return "triton" in module.dotted(use.func if isinstance(use, ast.Call) else use).split(".")[:-1]
+
+
 def read_configs(module: ModuleSyntax, use: ast.expr) -> tuple[Config, ...] | None:
     """The configs of an autotune decorator; None when they are not all literal."""
     node = _argument(use, 0, "configs")
@@ -62,7 +67,9 @@ def read_heuristics(use: ast.expr) -> tuple[str, ...]:
 
 
 def _read_config(module: ModuleSyntax, node: ast.expr) -> Config | None:
-    if not isinstance(node, ast.Call) or last_word(module, node) != "Config":
+    if not isinstance(node, ast.Call) or last_word(module, node) != "Config" or not is_tritons(module, node):
+        return None
+    if any(isinstance(each, ast.Starred) for each in node.args) or any(each.arg is None for each in node.keywords):
         return None
     table = _argument(node, 0, "kwargs")
     pairs = list(_pairs(table)) if table is not None else []

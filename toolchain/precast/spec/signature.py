@@ -14,13 +14,15 @@ from dataclasses import dataclass
 
 from precast.errors import SpecError, nearest_hint
 from precast.spec.aliases import Resolve, has_text_annotations, spell_out
-from precast.spec.decorators import Config, last_word, read_configs, read_heuristics
+from precast.spec.children import walk
+from precast.spec.decorators import Config, is_tritons, last_word, read_configs, read_heuristics
 from precast.spec.imported import ImportedKernel
 from precast.spec.model import Constant
 from precast.spec.syntax import ModuleSyntax
 from precast.spec.toml import Node
 
 GLUON = "triton.experimental.gluon"
+_MAKERS = frozenset({"globals", "locals", "vars", "setattr", "exec", "__getattr__"})  # of names that no text binds
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,10 @@ def read_signature(module: ModuleSyntax, name: str, resolve: Resolve) -> Signatu
 
 
 def _may_be_made(module: ModuleSyntax, name: str) -> bool:
-    """Whether a name that no statement simply binds may be there once the module is imported."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Name) and (node.id == "globals" or (node.id, type(node.ctx)) == (name, ast.Store)):
-            return True
-        if isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names):
-            return True
-    return False
+    """Whether a name that no statement simply binds may be there once the module is imported: bound in a loop, a case
+    or by a function's `global`, or made by what the module asks for."""
+    asked = (node.id if isinstance(node, ast.Name) else getattr(node, "name", "") for node in walk(module.tree))
+    return module.is_bound(name) or not _MAKERS.isdisjoint(asked)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class _Found:
         heuristics: tuple[str, ...] = ()
         for module, use in self.decorators:
             if last_word(module, use) == "autotune":
-                configs = read_configs(module, use)
+                configs = read_configs(module, use) if is_tritons(module, use) else None
             elif last_word(module, use) == "heuristics":
                 heuristics += read_heuristics(use)
         return Signature(parameters, gluon, configs, heuristics, ast.get_docstring(self.function) or "")

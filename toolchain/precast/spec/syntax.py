@@ -112,7 +112,8 @@ class ModuleSyntax:
         dotted = self.dotted(node) if isinstance(node, (ast.Attribute, ast.Name)) else ""
         word = dotted.removeprefix("triton.language.")
         if word != dotted and word in TRITON_NAMES.values():
-            return True, f"tl.{word}"
+            certain = isinstance(node, ast.Attribute) or self.is_bound_once(ast.unparse(node))
+            return (True, f"tl.{word}") if certain else (False, None)
         if isinstance(node, ast.Name):
             binding = self.binding(node.id)
             if isinstance(binding, ast.Assign | ast.AnnAssign) and binding.value and node.id not in seen:

@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from typing import Any
 
 from precast.engines.triton import v3_9
-from precast.engines.triton.stubs import NEWEST, NotInstalled, Seal, Standin
+from precast.engines.triton.stubs import NEWEST, Seal, Standin
 from precast.target import Backend, Target, shared_memory_limit
 
 NO_DEVICE = "a build has no device"
@@ -71,10 +71,14 @@ class Device:
 
 
 class Properties(dict[str, int]):
-    """What is known of a device by its architecture alone."""
+    """What is known of a device by its architecture alone; all else is a stand-in."""
+
+    def __init__(self, seal: Seal, **known: int) -> None:
+        super().__init__(known)
+        self._seal = seal
 
     def __missing__(self, name: str) -> Any:
-        raise NotInstalled(f"get_device_properties(…)['{name}']", NO_DEVICE)
+        return Standin(f"get_device_properties(…)['{name}']", self._seal, NO_DEVICE)
 
 
 def find_answers(target: Target, seal: Seal) -> Mapping[str, Any]:
@@ -91,12 +95,12 @@ def find_answers(target: Target, seal: Seal) -> Mapping[str, Any]:
         f"{ACTIVE}.type": "cuda" if on_gpu else "cpu",
         f"{ACTIVE}.index": 0,
     }
-    return {**answers, **_find_gpu_answers(target)} if on_gpu else answers
+    return {**answers, **_find_gpu_answers(target, seal)} if on_gpu else answers
 
 
-def _find_gpu_answers(target: Target) -> Mapping[str, Any]:
+def _find_gpu_answers(target: Target, seal: Seal) -> Mapping[str, Any]:
     capability, limit = find_capability(target), shared_memory_limit(target)
-    properties = Properties(warpSize=v3_9.make_gpu_target(target).warp_size)
+    properties = Properties(seal, warpSize=v3_9.make_gpu_target(target).warp_size)
     if limit is not None:
         properties["max_shared_mem"] = limit
     return {

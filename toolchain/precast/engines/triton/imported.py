@@ -53,6 +53,8 @@ def describe_config(config: Any) -> Values:
 def state_constant(value: Any) -> Constant:
     """A constexpr's value as a spec states it; `Unstated` where none can."""
     value = v3_9.unwrap_constexpr(value)
+    if isinstance(value, enum.IntFlag) and value.name not in type(value).__members__:
+        return int(value)  # several flags at once
     if isinstance(value, enum.Enum):
         return _reference(type(value), value.name)
     if v3_9.is_jit_function(value):

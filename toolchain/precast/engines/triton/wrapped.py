@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import FunctionType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from precast.engines.triton import v3_9
@@ -45,7 +45,11 @@ def find_wrapped(value: object, tuner: Any = None, depth: int = DEPTH) -> tuple[
 
 
 def _contents(value: object) -> Mapping[str, Any]:
-    return getattr(value, "__dict__", {})
+    """The attributes of an object, those that its class gives slots included."""
+    kinds = (each for each in type(value).__mro__ if "__slots__" in vars(each))
+    every = (pair for kind in kinds for pair in vars(kind).items())
+    slots = [name for name, each in every if isinstance(each, MemberDescriptorType) and hasattr(value, name)]
+    return {**{name: getattr(value, name) for name in slots}, **getattr(value, "__dict__", {})}
 
 
 def _held_by(value: object) -> Iterable[object]:
