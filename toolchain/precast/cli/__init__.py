@@ -28,7 +28,7 @@ from precast.store import reason_of
 
 # In the order of a kernel's life: declare, build, look, ship, clean.
 COMMANDS = (
-    "init", "record", "plan", "build", "why", "inspect", "passes", "opt", "repro", "verify", "coverage", "sign",
+    "init", "record", "plan", "build", "tune", "why", "inspect", "passes", "opt", "repro", "verify", "coverage", "sign",
     "merge", "package", "cache", "clean", "completion",
 )  # fmt: skip
 

@@ -50,6 +50,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PERCENT",
         help="then build samples again from nothing and compare (default: 1 %%, at least 10 units)",
     )
+    parser.add_argument(
+        "--candidates",
+        action="store_true",
+        help="build every config of the kernels that have problems, for `precast tune`",
+    )
     parser.add_argument("--cache", metavar="URL", help="the shared cache: a folder or an address")
     parser.add_argument("--no-cache", dest="cache", action="store_const", const="", help="no shared cache")
     parser.add_argument("--cache-read", action=BooleanOptionalAction, help="whether to take from the shared cache")
@@ -91,6 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
         targets=tuple(arguments.target or ("*",)),
         jobs=arguments.jobs or 0,
         keep_going=arguments.keep_going,
+        candidates=arguments.candidates,
         check=arguments.check,
         cache=CacheWish(parse_address(arguments.cache), arguments.cache_read, arguments.cache_write),
     )

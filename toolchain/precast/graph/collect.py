@@ -17,7 +17,7 @@ from precast.artifact import StageFile, UnitResult
 from precast.codec import from_json
 from precast.graph.session import Session
 from precast.graph.steps import UnitStep
-from precast.layout import LIBRARIES, PACKS, PARTS, PLUGINS, SCONSTRUCT, STORE, UNITS, facts_path
+from precast.layout import LIBRARIES, PACKS, PARTS, PLUGINS, SCONSTRUCT, SELECTIONS, STORE, UNITS, facts_path
 from precast.store import Store, telling_disk_faults
 
 
@@ -59,7 +59,7 @@ def _leftovers(root: Path, folders: set[str], files: set[str]) -> Iterator[Path]
         for unit in _names(root / UNITS / target):
             if f"{UNITS}/{target}/{unit}" not in folders:
                 yield root / UNITS / target / unit
-    for folder in (PACKS, LIBRARIES, PLUGINS, PARTS):
+    for folder in (PACKS, LIBRARIES, PLUGINS, PARTS, SELECTIONS):
         for parent, _, names in os.walk(root / folder):
             inside = os.path.relpath(parent, root)
             yield from (Path(parent, name) for name in sorted(names) if f"{inside}/{name}" not in files)

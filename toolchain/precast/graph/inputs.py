@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from precast.identity import Tools
 from precast.keyed import Keyed
 from precast.launch.formats.values import ReleaseInterface
+from precast.layout import CANDIDATES, GENERATED
 from precast.passes.registry import Origin
 from precast.spec.model import Unit
 from precast.target import Target
+from precast.tuning.rules import SelectionRule
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,15 @@ class LaunchersInputs(Keyed):
     own: str
     interface: ReleaseInterface
     version: str  # of the project
+    problems: str = ""  # of candidates: what there is to measure
+
+
+@dataclass(frozen=True)
+class SelectionInputs(Keyed):
+    """The rows of the selection table that are a kernel's."""
+
+    own: str
+    rules: tuple[SelectionRule, ...]
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,17 @@ class ReleaseInputs(Keyed):
     tools: Tools
     part: str = ""
     most_bytes: int = 0  # that it may have; 0: any number
+    selection: tuple[str, ...] = ()  # files with rows of the selection table
+
+    @property
+    def is_candidates(self) -> bool:
+        """Whether it is there to be measured, and never the current release."""
+        return bool(self.launchers.problems)
+
+    @property
+    def home(self) -> str:
+        """The folder of the release and of others of its kind."""
+        return f"{GENERATED}/{self.name}/{CANDIDATES}" if self.is_candidates else f"{GENERATED}/{self.name}"
 
 
 @dataclass(frozen=True)

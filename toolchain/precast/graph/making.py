@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 
 from precast.artifact import UnitResult
-from precast.codec import from_json
+from precast.codec import from_json, to_json
 from precast.digest import digest_text
-from precast.graph.inputs import ImagesInputs, LaunchersInputs, ProbeInputs, ReleaseInputs
+from precast.graph.inputs import ImagesInputs, LaunchersInputs, ProbeInputs, ReleaseInputs, SelectionInputs
 from precast.launch.formats import ReleaseInterface, write_pack
-from precast.layout import ENTRIES, GENERATED, LAUNCHERS, LIBRARIES, PACKS, facts_path, image_path
+from precast.layout import ENTRIES, LAUNCHERS, LIBRARIES, PACKS, facts_path, image_path
 from precast.passes.registry import run_probe
 from precast.release.budget import check_budget
 from precast.release.contents import BuiltImages, ImagesPart, ReleaseParts, describe_images, join_release
@@ -25,6 +25,7 @@ from precast.release.kept import drop_others, part_name, read_part, write_part
 from precast.release.manifest import MANIFEST, WrittenManifest
 from precast.spec.model import Unit
 from precast.store import digest_bytes, write_file
+from precast.tuning.rules import SelectionPart, SelectionRule
 
 Digest = Callable[[str], str | None]
 
@@ -47,18 +48,20 @@ def write_listing(given: ImagesInputs, folder: Path, path: str) -> None:
     write_file(folder / path, "".join(f"{image_path(unit)}\n" for unit in given.units).encode())
 
 
-def render_launchers(interface: ReleaseInterface, version: str) -> dict[str, bytes]:
+def render_launchers(interface: ReleaseInterface, version: str, problems: str = "") -> dict[str, bytes]:
     """All that a release has beside images and library, by its place in it."""
-    from precast.launch.sources import find_extension, render_library  # Jinja2, which a fresh build never needs
+    # Jinja2, which a fresh build never needs
+    from precast.launch.sources import find_extension, render_library, render_tuning
 
-    files = {file.path: file.text.encode() for file in render_library(interface, version)}
+    tuning = render_tuning(interface.name, problems) if problems else ()
+    files = {file.path: file.text.encode() for file in (*render_library(interface, version), *tuning)}
     files[f"python/{interface.name}/_launch.abi3.so"] = find_extension().read_bytes()
     return files
 
 
 def make_launchers(given: LaunchersInputs, folder: Path, output: str) -> tuple[str, ...]:
     """Writes header, launchers, runtime and package sources; files that are right already stay untouched."""
-    files = render_launchers(given.interface, given.version)
+    files = render_launchers(given.interface, given.version, given.problems)
     root = folder / LAUNCHERS
     for path, data in files.items():
         if not _holds(root / path, data):
@@ -67,6 +70,12 @@ def make_launchers(given: LaunchersInputs, folder: Path, output: str) -> tuple[s
     listing = {path: digest_bytes(data) for path, data in sorted(files.items())}
     write_file(folder / output, json.dumps(listing, indent=1).encode())
     return (output, *(f"{LAUNCHERS}/{path}" for path in files))
+
+
+def make_selection(given: SelectionInputs, folder: Path, output: str) -> tuple[str, ...]:
+    """Writes the rows of one kernel."""
+    write_file(folder / output, to_json(SelectionPart(given.rules), indent=1).encode())
+    return (output,)
 
 
 def _holds(path: Path, data: bytes) -> bool:
@@ -97,6 +106,7 @@ def make_release(
         images=(),
         files=files,
         tools=given.tools,
+        selection=tuple(rule for path in given.selection for rule in _read_selection(folder / path)),
     )
     keys = {kernel.name: kernel.key for kernel in parts.interface.kernels}
     found = [
@@ -107,7 +117,7 @@ def make_release(
         drop_others(folder / ENTRIES, (part_name(each.place) for each in given.images))
     contents, manifest = join_release(parts, images)
     check_budget(manifest.files, given.most_bytes)
-    home = folder / GENERATED / given.name
+    home = folder / given.home
     place = write_release(home, contents, manifest)
     pointers = _point(given, home, folder / output, manifest)
     paths = [place / name for name in (*contents, MANIFEST)] + pointers
@@ -116,12 +126,16 @@ def make_release(
 
 def _point(given: ReleaseInputs, home: Path, output: Path, manifest: WrittenManifest) -> list[Path]:
     """Leads to the release: by `output`, and as the current one where it may be that."""
-    moves = not given.part or holds_all(manifest, home)
+    moves = given.is_candidates or not given.part or holds_all(manifest, home)
     if moves:
         point_to(home, manifest)
     if given.part:
         write_pointer(output, manifest)
     return [*([output] if given.part else []), *([home / POINTER, home / CURRENT] if moves else [])]
+
+
+def _read_selection(path: Path) -> tuple[SelectionRule, ...]:
+    return from_json(path.read_bytes(), SelectionPart).rules
 
 
 def _images_path(given: ImagesInputs) -> str:

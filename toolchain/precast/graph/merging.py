@@ -52,7 +52,9 @@ def merge_releases(folders: Sequence[Path], generated: Path) -> Path:
         _check_maker(part, joined)
     with tempfile.TemporaryDirectory(prefix="precast-merge-") as scratch:
         files = _make_files(joined, Path(scratch))
-        parts_of = ReleaseParts(joined.name, joined.version, joined.interface, joined.images, files, joined.tools)
+        parts_of = ReleaseParts(
+            joined.name, joined.version, joined.interface, joined.images, files, joined.tools, joined.selection
+        )
         described = [(images.file, describe_images(images, joined.interface)) for images in joined.images]
         contents, manifest = join_release(parts_of, described)
         home = generated / joined.name

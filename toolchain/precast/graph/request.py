@@ -15,14 +15,16 @@ class Request:
     targets: tuple[str, ...] = ("*",)
     jobs: int = 1
     keep_going: bool = False
+    candidates: bool = False  # every config of the kernels that are tuned, apart from the release
     check: float | None = None  # percent of the units to build again, from nothing
     cache: CacheWish = field(default_factory=CacheWish)
 
     @property
     def everything(self) -> bool:
-        return "*" in self.kernels and "*" in self.targets
+        return "*" in self.kernels and "*" in self.targets and not self.candidates
 
     @property
     def part(self) -> str:
         """What of the project is asked for; "" when that is all."""
-        return "" if self.everything else f"kernels {', '.join(self.kernels)}; targets {', '.join(self.targets)}"
+        words = f"kernels {', '.join(self.kernels)}; targets {', '.join(self.targets)}"
+        return "" if self.everything else f"candidates: {words}" if self.candidates else words

@@ -19,7 +19,16 @@ from precast.graph.collect import collect_leftovers
 from precast.graph.moved import find_moved, tell_moved
 from precast.graph.order import Cost
 from precast.graph.session import Session
-from precast.graph.steps import FailedStep, ImagesStep, LaunchersStep, ProbeStep, ReleaseStep, Step, UnitStep
+from precast.graph.steps import (
+    FailedStep,
+    ImagesStep,
+    LaunchersStep,
+    ProbeStep,
+    ReleaseStep,
+    SelectionStep,
+    Step,
+    UnitStep,
+)
 from precast.job import Job
 from precast.plan import make_job
 from precast.plan.key import write_key
@@ -48,6 +57,8 @@ def _make(step: Step, folder: Path) -> Sequence[str]:
         return making.make_probe(step.given, folder, output)
     if isinstance(step, ImagesStep):
         return making.make_pack(step.given, folder, output)
+    if isinstance(step, SelectionStep):
+        return making.make_selection(step.given, folder, output)
     assert isinstance(step, LaunchersStep)
     return making.make_launchers(step.given, folder, output)
 

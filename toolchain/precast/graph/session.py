@@ -25,7 +25,7 @@ from precast.graph.request import Request
 from precast.graph.steps import Step, Steps, Toolchain, UnitStep, check_launchers, plan_steps
 from precast.job import Job
 from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES
-from precast.layout import BUILD, GENERATED, INDEX_FILE, OBJECTS, SCONSTRUCT
+from precast.layout import BUILD, INDEX_FILE, OBJECTS, SCONSTRUCT
 from precast.passes.probes import Probe
 from precast.passes.registry import GLOBS, Origin, list_probes
 from precast.plan import Plan, plan_project
@@ -94,7 +94,11 @@ class Session:
         try:
             request = self.request
             plan = plan_project(
-                self.project, kernels=request.kernels, targets=request.targets, keep_going=request.keep_going
+                self.project,
+                kernels=request.kernels,
+                targets=request.targets,
+                keep_going=request.keep_going,
+                candidates=request.candidates,
             )
         finally:
             os.chdir(before)
@@ -107,7 +111,10 @@ class Session:
         probes = [(origin, tuple(file.path for file in probe.files)) for origin, probe in self._seen_probes]
         toolchain = Toolchain(plan.makers, COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES)
         try:
-            steps = plan_steps(plan.project, plan.units, plan.tools, probes, toolchain, plan.failed, self.request.part)
+            steps = plan_steps(
+                plan.project, plan.units, plan.tools, probes, toolchain, plan.failed, self.request.part, plan.selection,
+                plan.problems,
+            )  # fmt: skip
         except PlanError:
             check_launchers(self.plan)  # tells all of them, with their places
             raise
@@ -353,7 +360,7 @@ class Session:
 
     def _release_path(self) -> str:
         pointer = self.folder / self.steps.release.outputs[0]
-        home = self.folder / GENERATED / self.project.name
+        home = self.folder / self.steps.release.given.home
         return str(home / read_pointer(home, str(pointer)).path) if pointer.exists() else ""
 
     def close(self) -> None:

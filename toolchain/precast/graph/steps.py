@@ -21,6 +21,7 @@ from precast.graph.inputs import (
     NothingMade,
     ProbeInputs,
     ReleaseInputs,
+    SelectionInputs,
 )
 from precast.identity import Tools
 from precast.keyed import Keyed
@@ -37,11 +38,12 @@ from precast.layout import (
     PARTS,
     PLUGINS,
     SCONSTRUCT,
+    SELECTIONS,
     facts_path,
     image_path,
 )
 from precast.passes.registry import Origin
-from precast.plan import FailedPart, Plan, PlannedUnit, UnitInputs
+from precast.plan import FailedPart, KernelSelection, Plan, PlannedUnit, UnitInputs
 from precast.project import Project
 from precast.spec.model import Unit
 from precast.spec.problems import Problems
@@ -111,6 +113,13 @@ class LaunchersStep(Step):
 
 
 @dataclass(frozen=True)
+class SelectionStep(Step):
+    """Writes the rows of the selection table that evidence comes to for one kernel."""
+
+    given: SelectionInputs
+
+
+@dataclass(frozen=True)
 class LibraryStep(Step):
     """Compiles and links the launchers' library."""
 
@@ -136,6 +145,7 @@ class Steps:
     library: LibraryStep
     release: ReleaseStep
     failed: tuple[FailedStep, ...] = ()
+    selections: tuple[SelectionStep, ...] = ()
 
     @cached_property
     def all(self) -> tuple[Step, ...]:
@@ -143,7 +153,7 @@ class Steps:
         if self.failed:
             return (*self.probes, *self.units, *self.failed)
         last = (self.launchers, self.library, self.release)
-        return (*self.probes, *self.units, *self.packs, *self.cpu_libraries, *last)
+        return (*self.probes, *self.units, *self.packs, *self.cpu_libraries, *self.selections, *last)
 
 
 @dataclass(frozen=True)
@@ -164,11 +174,14 @@ def plan_steps(
     toolchain: Toolchain = Toolchain(""),
     failed: Sequence[FailedPart] = (),
     part: str = "",
+    selection: Sequence[KernelSelection] = (),
+    problems: str = "",
 ) -> Steps:
     """The steps that turn `units` into a release of the project.
 
     `probes` are the plugin modules with the files that decide what each says; `failed` is what the plan had to leave
-    out; `part` says what was asked for, where that was not everything.
+    out; `part` says what was asked for, where that was not everything; `selection` what evidence comes to, `problems`
+    what candidates are measured by.
     """
     own, script = toolchain.own, (SCONSTRUCT,) if (project.folder / SCONSTRUCT).exists() else ()
     interface = describe_interface(project.name, [each.unit for each in units])
@@ -177,10 +190,11 @@ def plan_steps(
         _plan_cpu_library(toolchain, interface.name, target, members, script)
         for target, members in _group_for_cpu(units).items()
     )
-    given = LaunchersInputs(own, interface, project.version)
+    given = LaunchersInputs(own, interface, project.version, problems)
     launchers = LaunchersStep("launchers", given, (), (f"{LAUNCHERS}/files.json",))
     library = plan_library(toolchain, interface, launchers.outputs + script)
     images = (*packs, *cpu_libraries)
+    selections = tuple(plan_selection(own, each) for each in selection)
     release = ReleaseStep(
         "release",
         ReleaseInputs(
@@ -192,10 +206,12 @@ def plan_steps(
             tools,
             part,
             project.release_bytes,
+            tuple(path for step in selections for path in step.outputs),
         ),
         (
             *[facts_path(each.unit) for each in units],
             *[path for step in images for path in step.outputs],
+            *[path for step in selections for path in step.outputs],
             *launchers.outputs,
             *library.outputs,
         ),
@@ -210,6 +226,7 @@ def plan_steps(
         library,
         release,
         tuple(_plan_failed(number, part) for number, part in enumerate(failed)),
+        selections,
     )
 
 
@@ -287,6 +304,18 @@ def _plan_cpu_library(
         (*map(image_path, members), *script),  # the build script chooses the linker
         (f"{LIBRARIES}/{file}",),
     )
+
+
+def selection_name(kernel: str) -> str:
+    """The step that writes a kernel's rows."""
+    return f"selection {kernel}"
+
+
+def plan_selection(own: str, selection: KernelSelection) -> SelectionStep:
+    """The step that writes a kernel's rows: what `why` asks whether the choice is as it was."""
+    given = SelectionInputs(own, selection.rules)
+    output = f"{SELECTIONS}/{selection.kernel}.json"
+    return SelectionStep(selection_name(selection.kernel), given, selection.files, (output,))
 
 
 def plan_library(toolchain: Toolchain, interface: ReleaseInterface, inputs: tuple[str, ...]) -> LibraryStep:

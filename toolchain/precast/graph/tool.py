@@ -127,6 +127,8 @@ def declare_graph(env: Any, session: Session) -> Any:
         _declare(env, session, pack, session.made_anew(pack))
     for library in filter(session.is_declared, steps.cpu_libraries):
         _declare_cpu_library(env, session, library)
+    for selection in filter(session.is_declared, steps.selections):
+        _declare(env, session, selection, selection.inputs)
     if session.is_declared(steps.launchers) or session.is_declared(steps.library):
         _declare_library(env, session)
     # SCons goes by the order of what the last step depends on.

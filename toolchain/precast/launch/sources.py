@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jinja2
 
@@ -31,6 +32,9 @@ from precast.launch.package import (
 )
 from precast.spec import names, spelling
 
+if TYPE_CHECKING:  # read and never run here, for they need NumPy; what is named is a part of what makes launchers
+    from precast.tuning import buckets, choosing, devices, evidence, measuring, running, tensors, tune  # noqa: F401
+
 RUNTIME = Path(__file__).parent / "runtime"
 # Modules of ours that go into a release's package, where they import one another: else the standard library alone.
 PACKAGE_MODULES = {"_serve": serve, "_errors": errors, "_calls": calls, "_variants": variants, "_fragment": fragment,
@@ -38,6 +42,12 @@ PACKAGE_MODULES = {"_serve": serve, "_errors": errors, "_calls": calls, "_varian
                    "_torch_ops": torch_ops,
                    "_source_digest": source_digest, "_source_text": source_text, "_spelling": spelling,
                    "_names": names, "_specs": specs}  # fmt: skip
+
+# Those that go into a candidates release beside them.
+TUNING_MODULES = {"tune": "tune", "_tune_buckets": "buckets", "_tune_choosing": "choosing", "_tune_devices": "devices",
+                  "_tune_evidence": "evidence", "_tune_measuring": "measuring", "_tune_running": "running",
+                  "_tune_tensors": "tensors"}  # fmt: skip
+TUNING = "precast.tuning"
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,21 @@ def _render_module(package: str, place: str) -> str:
     text = Path(str(PACKAGE_MODULES[place].__file__)).read_text(encoding="utf-8")
     for other, module in PACKAGE_MODULES.items():
         text = text.replace(f"from {module.__name__} import", f"from {package}.{other} import")
+    return text
+
+
+def render_tuning(package: str, problems: str) -> tuple[SourceFile, ...]:
+    """What a candidates release has besides, so that `python -m <package>.tune` measures it on a device machine."""
+    folder = f"python/{package}"
+    texts = {place: _render_tuning_module(package, module) for place, module in TUNING_MODULES.items()}
+    files = [SourceFile(f"{folder}/{place}.py", text) for place, text in texts.items()]
+    return (*files, SourceFile(f"{folder}/tuning.json", problems))
+
+
+def _render_tuning_module(package: str, module: str) -> str:
+    text = (Path(__file__).parents[1] / "tuning" / f"{module}.py").read_text(encoding="utf-8")
+    for place, other in TUNING_MODULES.items():
+        text = text.replace(f"from {TUNING}.{other} import", f"from {package}.{place} import")
     return text
 
 

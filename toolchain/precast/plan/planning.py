@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from precast.digest import FileDigests
@@ -24,6 +24,7 @@ from precast.job import Job
 from precast.layout import BUILD, STORE, facts_path, image_path, stage_path, unit_folder
 from precast.passes.registry import SelectedUse, find_uses, matches, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
+from precast.plan.evidence import EvidenceReader, KernelSelection, describe_problems, keep_chosen
 from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
 from precast.plan.parts import FailedPart, Parts
@@ -40,6 +41,7 @@ from precast.spec.problems import Problems
 from precast.spec.sources import SourceReader
 from precast.spec.toml import read_document
 from precast.target import Target
+from precast.tuning.describing import digest_code
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,8 @@ class Plan:
     failed: tuple[FailedPart, ...] = ()
     pass_places: Mapping[str, Place | None] = field(default_factory=dict, compare=False)  # for messages about a pass
     looks: Looks = field(default=Looks(), repr=False, compare=False)  # all that was looked at, but for plugins
+    selection: tuple[KernelSelection, ...] = ()  # of the kernels that there is evidence for
+    problems: str = ""  # of candidates: what there is to measure
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -141,21 +145,24 @@ def plan_project(
     kernels: Sequence[str] = ("*",),
     targets: Sequence[str] = ("*",),
     keep_going: bool = False,
+    candidates: bool = False,
 ) -> Plan:
-    """The plan of the kernels and targets that the globs select.
+    """The plan of the kernels and targets that the globs select; of `candidates`, with every config of tuned kernels.
 
     `SpecError` or `PlanError` when something is wrong, `PlanFailed` with all of it when several things are. With
     `keep_going`, what is wrong with one kernel or unit is left to `Plan.failed`.
     """
-    return _Planner(project, keep_going).plan(kernels, tuple(map(project.target_glob, targets)))
+    return _Planner(project, keep_going, candidates).plan(kernels, tuple(map(project.target_glob, targets)))
 
 
 class _Planner:
     """One planning run: what it reads is read once."""
 
-    def __init__(self, project: Project, keep_going: bool) -> None:
+    def __init__(self, project: Project, keep_going: bool, candidates: bool) -> None:
         self._project = project
+        self._candidates = candidates
         self._problems = Problems()
+        self._evidence = EvidenceReader(project.folder, self._problems)
         self._parts = Parts(self._problems, keep_going)
         self._digests = FileDigests(project.folder / BUILD / "digests.json")
         self._installed = installed_folders(project.folder)
@@ -172,8 +179,12 @@ class _Planner:
         specs = self._read_specs()
         targets = [each for each in self._project.targets if any(map(each.matches, target_globs))]
         self._check_globs(specs, kernel_globs, targets, target_globs)
+        self._evidence.read()
+        self._evidence.check_kernels([*(each.name for each in specs), *(each.kernel for each in self._parts.failed)])
         specs = tuple(each for each in specs if is_wanted(each.name, kernel_globs))
-        units = [unit for spec in specs for unit in self._expand(spec, targets)]
+        if self._candidates:
+            specs = tuple(each for each in specs if each.tuning.problems)
+        units, selection, problems = self._choose(specs, {spec.name: self._expand(spec, targets) for spec in specs})
         self._check_names(specs, units)
         self._problems.raise_any()
         planned = tuple(self._plan_units(units))
@@ -189,7 +200,37 @@ class _Planner:
         failed = (each for each in self._parts.failed if not each.kernel or is_wanted(each.kernel, kernel_globs))
         places = {each.use.name: each.where for each in self._passes}
         tools = merge_tools(every)
-        return Plan(self._project, specs, planned, tools, makers, warnings, tuple(failed), places, self._looks())
+        return Plan(
+            self._project, specs, planned, tools, makers, warnings, tuple(failed), places, self._looks(), selection,
+            problems,
+        )  # fmt: skip
+
+    def _choose(
+        self, specs: Sequence[KernelSpec], expanded: Mapping[str, tuple[Unit, ...]]
+    ) -> tuple[list[Unit], tuple[KernelSelection, ...], str]:
+        """The units that evidence leaves, with their rules; for candidates all, with what there is to measure."""
+        found = {
+            spec.name: self._evidence.select(spec, expanded[spec.name], partial(self._digest_code, spec.source))
+            for spec in specs
+        }
+        if self._candidates:
+            every = [unit for units in expanded.values() for unit in units]
+            sources = {spec.name: self._digest_code(spec.source) for spec in specs}
+            with self._problems.collect():
+                return every, (), describe_problems(specs, every, sources, found)
+            return every, (), ""
+        units = [unit for name, own in expanded.items() for unit in keep_chosen(own, found[name])]
+        selection = (
+            KernelSelection(name, rules, self._evidence.files(name))
+            for name, each in found.items()
+            if (rules := tuple(rule for selection in each.values() for rule in selection.rules))
+        )
+        return units, tuple(selection), ""
+
+    def _digest_code(self, source: Source) -> str:
+        """What a kernel's source says, and the files of the project that it imports."""
+        names = [file.name for file in self._files_of(source, frozenset()) if not file.name.startswith(INSTALLED)]
+        return digest_code((self._project.folder / name).read_bytes() for name in names)
 
     def _from_here(self, read: Read) -> Read:
         """A read of a file that is named from the project's folder."""
@@ -199,7 +240,7 @@ class _Planner:
 
     def _looks(self) -> Looks:
         tools = self._identities.looks
-        reads = (*self._reads, *self._sources.reads, *self._closure.reads, *tools.reads)
+        reads = (*self._reads, *self._evidence.reads, *self._sources.reads, *self._closure.reads, *tools.reads)
         return Looks({**self._digests.looked, **tools.files}, reads)
 
     def _read_specs(self) -> tuple[KernelSpec, ...]:
@@ -339,6 +380,7 @@ class _Planner:
 
     def _warnings(self, planned: Sequence[PlannedUnit], kernel_globs: Sequence[str]) -> Iterator[str]:
         yield from find_ignored(os.environ, self._project.settings)
+        yield from self._evidence.warnings
         with_passes = (each for each in planned if each.passes)
         yield from dict.fromkeys(warning for each in with_passes for warning in warn_of_costs(each.unit, each.passes))
         for selection in self._project.passes if "*" in kernel_globs else ():

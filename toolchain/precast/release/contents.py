@@ -39,6 +39,7 @@ from precast.release.manifest import (
 )
 from precast.spec.model import Unit
 from precast.store import digest_bytes
+from precast.tuning.rules import SelectionRule
 
 INDEX = "index.bin"
 
@@ -78,6 +79,7 @@ class ReleaseParts:
     images: tuple[BuiltImages, ...]
     files: Mapping[str, Path]
     tools: tuple[tuple[str, str], ...] = ()
+    selection: tuple[SelectionRule, ...] = ()
 
 
 def compose_release(parts: ReleaseParts) -> tuple[dict[str, Content], Manifest]:
@@ -110,7 +112,7 @@ def join_release(
     units = [unit for _, part in images for unit in part.units]
     files = {part.file.path: part.file for _, part in images}
     entries = ((unit.entry, unit.image) for unit in units)
-    contents[INDEX] = join_index(parts.interface, entries, files.values())
+    contents[INDEX] = join_index(parts.interface, entries, files.values(), parts.selection)
     manifest = Manifest(
         name=parts.name,
         project_version=parts.project_version,
@@ -119,6 +121,7 @@ def join_release(
         units=(),
         files=tuple(_manifest_file(path, contents[path], files.get(path)) for path in sorted(contents)),
         tools=tuple(sorted(parts.tools)),
+        selection=parts.selection,
         glibc=find_glibc_floor([each for each in contents.values() if isinstance(each, Path) and each.suffix == ".so"]),
         reproducible=all(unit.reproducible for unit in units),
     )

@@ -27,6 +27,7 @@ from precast.release.manifest import Manifest, ManifestUnit
 from precast.release.verify import verify_release
 from precast.spec.model import Argument, Unit
 from precast.target import Backend, Target
+from precast.tuning.rules import SelectionRule
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Joined:
     interface: ReleaseInterface
     images: tuple[BuiltImages, ...]
     tools: Tools
+    selection: tuple[SelectionRule, ...] = ()
 
 
 def read_part(folder: Path) -> Part:
@@ -85,7 +87,7 @@ def _write_index(part: Part) -> bytes:
     images = {unit.file for unit in part.manifest.units}
     files = tuple(ReleaseFile(each.path, each.size, each.digest) for each in part.manifest.files if each.path in images)
     units = tuple(IndexedUnit(unit, about.facts, _place(part, about)) for unit, about in part.units)
-    return write_index(ReleaseIndex(part.interface, units, files))
+    return write_index(ReleaseIndex(part.interface, units, files, part.manifest.selection))
 
 
 def _place(part: Part, about: ManifestUnit) -> ImagePlace:
@@ -112,7 +114,17 @@ def join_parts(parts: Sequence[Part]) -> Joined:
         interface=describe_interface(first.name, units),
         images=tuple(_images(owners)),
         tools=_join_tools(parts),
+        selection=tuple(_join_rules(parts, owners)),
     )
+
+
+def _join_rules(parts: Sequence[Part], owners: Mapping[tuple[str, Target], Part]) -> Iterator[SelectionRule]:
+    """The rules of each kernel and target of whom its units are taken from."""
+    for part in parts:
+        for rule in part.manifest.selection:
+            owner = owners.get((rule.kernel, Target.parse(rule.target))) if rule.target else part
+            if owner is part:
+                yield rule
 
 
 def _in_one_order(parts: Sequence[Part], units: Sequence[Unit]) -> list[Unit]:

@@ -20,6 +20,7 @@ from precast.artifact import Facts, Finding, PassRun
 from precast.codec import from_data, to_json
 from precast.errors import ReleaseError, printable
 from precast.release.files import MOST_MANIFEST_BYTES, read_file
+from precast.tuning.rules import SelectionRule
 
 SCHEMA_VERSION = 1
 MANIFEST = "manifest.json"
@@ -53,15 +54,6 @@ class ManifestUnit:
 
 
 @dataclass(frozen=True)
-class SelectionEntry:
-    """One rule of the tuning table: where the conditions hold, these axes are taken."""
-
-    kernel: str
-    conditions: tuple[tuple[str, str, int], ...]
-    axes: tuple[tuple[str, str | bool | int | float | None], ...]
-
-
-@dataclass(frozen=True)
 class Manifest:
     """Everything that a release says of itself. Units are sorted by text, files by path, tools by name."""
 
@@ -72,7 +64,7 @@ class Manifest:
     units: tuple[ManifestUnit, ...]
     files: tuple[ManifestFile, ...]
     tools: tuple[tuple[str, str], ...] = ()
-    selection: tuple[SelectionEntry, ...] = ()
+    selection: tuple[SelectionRule, ...] = ()
     glibc: str = ""  # lowest version that the libraries run with
     reproducible: bool = True
     schema: int = SCHEMA_VERSION

@@ -28,6 +28,7 @@ from precast.spec.signature import Signature, combine_signatures
 from precast.spec.sources import SourceReader
 from precast.spec.table import KernelTable
 from precast.spec.toml import Document, Node
+from precast.spec.tuned import read_tuning
 from precast.target import Backend, Target
 
 COOPERATIVE = "launch_cooperative_grid"
@@ -108,9 +109,10 @@ def _complete(table: KernelTable, spec: KernelSpec, signature: Signature, around
         check_values(table, spec, signature, targets)
     check_names(table, spec)
     check_count(table, spec, targets, around.max_units)
-    return replace(
+    spec = replace(
         spec, grid=read_grid(table, spec), equals=read_equals(table, spec), requires=read_requirements(table, spec)
     )
+    return replace(spec, tuning=read_tuning(table, spec))
 
 
 def _with_source(

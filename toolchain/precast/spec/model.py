@@ -11,6 +11,7 @@ from functools import cached_property
 from precast.errors import Place
 from precast.grid import Expression
 from precast.keyed import Keyed
+from precast.spec.problem import Tuning
 from precast.spec.spelling import Constant as Constant
 from precast.spec.spelling import Spelled as Spelled
 from precast.spec.spelling import format_constant as format_constant
@@ -126,6 +127,7 @@ class KernelSpec:
     source_configs: tuple[Values, ...] | None = ()  # of @triton.autotune, to be listed; None when they are computed
     heuristics: tuple[str, ...] = ()  # parameters of @triton.heuristics, to be listed
     docstring: str = ""  # of the function, for the help of its launcher
+    tuning: Tuning = field(default_factory=Tuning)
     where: Place | None = field(default=None, compare=False)
     places: Mapping[tuple[str, str], Place] = field(default_factory=dict, compare=False, repr=False)  # of values
 

@@ -9,7 +9,8 @@ from precast.spec.problems import Problems
 from precast.spec.references import References
 from precast.spec.toml import Node
 
-KEYS = ("source", "grid", "args", "matrix", "constants", "configs", "options", "target", "only", "hints", "requires")
+KEYS = ("source", "grid", "args", "matrix", "constants", "configs", "options", "target", "only", "hints", "requires",
+        "problem", "tune", "ship")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -232,7 +232,7 @@ PyObject *choose_for_call(kernel_object *kernel, PyObject *const *positional, Py
     if (status != PRECAST_OK)
         return raise_status(kernel->owner->state, status);
     const precast_index *index = precast_index_of(kernel->owner->release);
-    return Py_BuildValue("(sKK)", precast_text(index, index->units[chosen.unit].text),
+    return Py_BuildValue("(sKKz)", precast_text(index, index->units[chosen.unit].text),
                          (unsigned long long)(uintptr_t)chosen.function,
-                         (unsigned long long)(uintptr_t)call.stream);
+                         (unsigned long long)(uintptr_t)call.stream, chosen.row);
 }

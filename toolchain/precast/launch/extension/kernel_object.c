@@ -117,6 +117,29 @@ static PyObject *names_of(PyObject *self, void *what) {
     return names;
 }
 
+/* Of the arguments that conditions of the selection table are computed from, their names. */
+static PyObject *compared_names(PyObject *self, void *unused) {
+    kernel_object *kernel = (kernel_object *)self;
+    const precast_index *index = precast_index_of(kernel->owner->release);
+    const precast_kernel_record *record = &index->kernels[kernel->number];
+    PyObject *names = PySet_New(NULL);
+    (void)unused;
+    for (uint32_t i = record->rules.first; names && i < record->rules.first + record->rules.count; i++) {
+        precast_span conditions = index->rules[i].conditions;
+        for (uint32_t j = conditions.first; names && j < conditions.first + conditions.count; j++) {
+            precast_span steps = index->conditions[j].steps;
+            for (uint32_t k = steps.first; names && k < steps.first + steps.count; k++) {
+                if (index->steps[k].opcode != 1)
+                    continue;
+                const precast_slot_record *slot = &index->slots[record->slots.first + (uint32_t)index->steps[k].operand];
+                if (PySet_Add(names, kernel->arguments[slot->argument].name))
+                    Py_CLEAR(names);
+            }
+        }
+    }
+    return names;
+}
+
 static PyObject *kernel_name(PyObject *self, void *unused) {
     (void)unused;
     PyObject *name = ((kernel_object *)self)->name;
@@ -199,7 +222,8 @@ static PyObject *choose_unit(PyObject *self, PyObject *positional, PyObject *key
 
 static PyMethodDef kernel_methods[] = {
     {"choose", (PyCFunction)(void (*)(void))choose_unit, METH_VARARGS | METH_KEYWORDS,
-     "What a call with these arguments would launch: the unit's name, its function's address, the stream."},
+     "What a call with these arguments would launch: the unit's name, its function's address, the stream, and the row of "
+     "the selection table that names it, or None."},
     {"__reduce__", kernel_reduce, METH_NOARGS, "Its name in its package."},
     {"__copy__", kernel_copy, METH_NOARGS, "Itself."},
     {"__deepcopy__", kernel_copy, METH_O, "Itself."},
@@ -210,6 +234,7 @@ static PyGetSetDef kernel_fields[] = {
     {"__name__", kernel_name, NULL, "The kernel's name in its spec.", NULL},
     {"arguments", names_of, NULL, "Names of the run-time arguments, in order.", NULL},
     {"axes", names_of, NULL, "Names of the axes.", (void *)1},
+    {"compares", compared_names, NULL, "Names of the arguments that its selection table compares.", NULL},
     {"__signature__", kernel_signature, NULL, "What a call takes.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -193,11 +193,11 @@ static PyObject *check_signature(PyObject *self, PyObject *key) {
 }
 
 static PyObject *describe(const precast_unit *unit, const char *description) {
-    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:O,s:i,s:i,s:L,s:L,s:i,s:i}", "description", description, "unit", unit->unit, "kernel", unit->kernel,
+    return Py_BuildValue("{s:s,s:s,s:s,s:s,s:O,s:O,s:i,s:i,s:L,s:L,s:i,s:i,s:z}", "description", description, "unit", unit->unit, "kernel", unit->kernel,
                          "target", unit->target, "fits", unit->fits ? Py_True : Py_False, "loaded",
                          unit->loaded ? Py_True : Py_False, "warps", unit->warps, "ctas", unit->ctas, "image_bytes",
                          (long long)unit->image_bytes, "shared_bytes", (long long)unit->shared_bytes, "registers",
-                         unit->registers, "spill_bytes", unit->spill_bytes);
+                         unit->registers, "spill_bytes", unit->spill_bytes, "row", unit->row);
 }
 
 static PyObject *query(PyObject *self, PyObject *unused) {

@@ -66,6 +66,7 @@ from precast.launch.formats.values import (
 )
 from precast.spec.model import Argument, Constant, Spelled, Unit, format_constant
 from precast.target import Backend, Target
+from precast.tuning.rules import Plain, plain
 
 Row = tuple[int | bytes, ...]
 Steps = tuple[tuple[int, int, int], ...]
@@ -424,19 +425,21 @@ def _promise_rows(unit: Unit) -> list[tuple[int, int, int]]:
     return rows
 
 
-def _rule_row(tables: Tables, kernel: KernelInterface, rule: SelectionRule) -> tuple[int, int, int, int]:
+def _rule_row(tables: Tables, kernel: KernelInterface, rule: SelectionRule) -> Row:
     names = [slot.name for slot in kernel.slots]
     conditions = []
-    for condition in rule.conditions:
-        program = compile_grid(parse_grid(condition.expression, names), names, {})
-        steps = tables.span("steps", [(operand, opcode, 0) for opcode, operand in program.steps])
-        conditions.append((*steps, RELATIONS[condition.relation], 0, condition.bound))
+    for expression, relation, bound in rule.conditions:
+        program = compile_grid(parse_grid(expression, names), names, {})
+        steps = tables.shared_span("steps", [(operand, opcode, 0) for opcode, operand in program.steps])
+        conditions.append((*steps, RELATIONS[relation], 0, bound))
     assignments = [_assignment(kernel, name, value) for name, value in rule.axes]
-    return (*tables.span("conditions", conditions), *tables.span("assignments", assignments))
+    texts = (tables.text(rule.device), tables.text(rule.target), tables.text(rule.row), 0)
+    return (*tables.span("conditions", conditions), *tables.span("assignments", assignments), *texts)
 
 
-def _assignment(kernel: KernelInterface, name: str, value: Constant) -> tuple[int, int]:
+def _assignment(kernel: KernelInterface, name: str, value: Plain) -> tuple[int, int]:
     for number, axis in enumerate(kernel.axes):
-        if axis.name == name and value_number(axis, value):
-            return number, value_number(axis, value)
+        for place, each in enumerate(axis.values, 1):
+            if axis.name == name and (type(plain(each)), plain(each)) == (type(value), value):
+                return number, place
     raise PlanError(f"selection of `{kernel.name}`: there is no axis value `{name}={format_constant(value)}`")

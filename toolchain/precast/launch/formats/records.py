@@ -33,7 +33,7 @@ RECORDS = {
     "descriptors": struct.Struct("<8B5I"),  # tma, rank, element type, element bytes, swizzle, fp4, reserved; block
     "steps": struct.Struct("<qII"),  # operand, opcode, reserved
     "buffers": struct.Struct("<II"),  # pass name, bytes per program
-    "rules": struct.Struct("<4I"),  # first condition, conditions, first assignment, assignments
+    "rules": struct.Struct("<8I"),  # (first, count) of conditions and assignments; device, target, row, reserved
     "conditions": struct.Struct("<3IIq"),  # first step, steps, relation, reserved, bound
     "assignments": struct.Struct("<II"),  # axis, value (1-based, within the axis)
     "requirements": struct.Struct("<4I"),  # first step, steps, text, reserved

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from precast.artifact import Facts
 from precast.keyed import Keyed
 from precast.spec.model import Constant, Unit, format_constant
+from precast.tuning.rules import Condition as Condition
+from precast.tuning.rules import SelectionRule as SelectionRule
 
 SCHEMA = 2  # layout of index.bin and of packs
 LAUNCH_ABI = 1  # calls between generated code, runtime and CPU units
@@ -116,27 +118,6 @@ class IndexedUnit:
     unit: Unit
     facts: Facts
     image: ImagePlace
-
-
-@dataclass(frozen=True)
-class Condition:
-    """`expression relation bound`, over a kernel's integer arguments, in the grid language."""
-
-    expression: str
-    relation: str  # < <= == != >= >
-    bound: int
-
-
-@dataclass(frozen=True)
-class SelectionRule:
-    """One line of the tuning table: where all conditions hold, axes that a call leaves out get these values.
-
-    Rules are tried in order; one that contradicts an axis the call does give is passed over.
-    """
-
-    kernel: str
-    conditions: tuple[Condition, ...]
-    axes: tuple[tuple[str, Constant], ...]
 
 
 @dataclass(frozen=True)

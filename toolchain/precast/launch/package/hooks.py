@@ -88,12 +88,12 @@ def find_hooks() -> tuple[Any, Any]:
 
 
 def _describe_launch(
-    chosen: tuple[str, int, int], units: Sequence[Unit], grid: Any, told: Told, values: Mapping[str, Any]
+    chosen: tuple[str, int, int, str | None], units: Sequence[Unit], grid: Any, told: Told, values: Mapping[str, Any]
 ) -> Any:
     """What Triton gives its hooks; what the kernel's own `launch_metadata` adds is computed when it is read."""
     from triton.compiler.compiler import LazyDict
 
-    name, address, stream = chosen
+    name, address, stream, _ = chosen
     unit = next(each for each in units if each.name == name)
     launch = LazyDict({"name": told.name, "function": address, "stream": stream})
     if told.launch_metadata is not None:

@@ -54,6 +54,8 @@ class Server:
         self._units = [unit for group in self._kernels.values() for each in group for unit in each.units]
         self._is_for_cpu = all(unit.backend == "cpu" for unit in self._units)
         self.options = frozenset(CPU_IGNORES.union(*(unit.options for unit in self._units)))
+        kernels = (each.kernel for group in self._kernels.values() for each in group)
+        self.compared = frozenset(name for kernel in kernels for name in kernel.compared)  # by selection tables
         self._names = release.kernels
         self._known: dict[int, tuple[weakref.ref[Any], str, SourceDigest]] = {}
         self._entries: dict[int, tuple[SourceDigest, Any]] = {}  # of the dispatcher
@@ -118,6 +120,25 @@ class Server:
         if place == "cpu" or (not place and self._is_for_cpu):
             options = {name: value for name, value in options.items() if name not in CPU_IGNORES}
         return call.run_time(), typed(call.constants), typed(options)
+
+    def preferred(self, calls: Sequence[Call]) -> int | None:
+        """Of calls that differ in a tuner's config alone, the one whose unit the release's selection table names; None
+        where it names none of them."""
+        plans = [self._plan(call)[0] for call in calls]
+        for variants in {id(each): each for found in plans for each, _ in found}.values():
+            axes = [next((plan.axes for each, plan in found if each is variants), None) for found in plans]
+            known = [each for each in axes if each is not None]
+            shared = {name: value for name, value in known[0].items() if all(each.get(name) == value for each in known)}
+            open_ = {name for each in known for name in each} - shared.keys()
+            try:
+                name, *_, row = variants.kernel.choose(*calls[0].run_time(), **shared)
+            except (TypeError, ValueError, OverflowError, self._refusal):
+                continue
+            unit = next(each for each in variants.units if each.name == name)
+            for place, each in enumerate(axes):
+                if row and each is not None and all(unit.axes.get(axis) == each.get(axis) for axis in open_):
+                    return place
+        return None
 
     def refuse(self, call: Call, reason: Miss) -> MissingVariant:
         """The error that says why, with the spec of the unit that the call needs."""

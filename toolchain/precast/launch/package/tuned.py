@@ -23,9 +23,9 @@ def run_tuned(
     """In place of `Autotuner.run`, and of a `run` of its own that a class under it has."""
     if not servers or keywords.get("warmup") or len(tuner.configs) < 2:
         return below(tuner, *arguments, **keywords)
-    key = _key_of(tuner, arguments, keywords)
     for server in servers:
         choices = server.choices.setdefault(tuner, {})
+        key = _key_of(tuner, arguments, keywords, server.compared)
         if key in choices:
             try:
                 return _run_sole(below, tuner, choices[key], arguments, keywords)
@@ -57,8 +57,9 @@ def _choose(server: Any, read_call: ReadCall, tuner: Any, arguments: Any, keywor
     if None in calls:
         return None
     found = _fitting(server, configs, calls)
-    if len(found) == 1 or (found and server.strict):
-        sole.configs = found[:1]  # of several the author's first
+    place = server.preferred([call for _, call in found]) if len(found) > 1 else None
+    if len(found) == 1 or place is not None or (found and server.strict):
+        sole.configs = [found[place or 0][0]]  # what the release's table names, else the author's first
         return sole
     return _refuse(server, calls) if server.strict else None
 
@@ -73,14 +74,15 @@ def _stated(server: Any, tuner: Any, config: Any) -> Any:
     return stated
 
 
-def _fitting(server: Any, configs: Sequence[Any], calls: Sequence[Any]) -> list[Any]:
-    """The configs that the server has units for, one of those that differ in nothing that counts where they run."""
-    found: list[tuple[Any, Any]] = []
+def _fitting(server: Any, configs: Sequence[Any], calls: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """The configs that the server has units for, with their calls; one of those that differ in nothing that counts
+    where they run."""
+    found: list[tuple[Any, Any, Any]] = []
     for config, call in zip(configs, calls, strict=True):
         essence = (config.pre_hook, server.essence(call))
-        if server.fits(call) and all(essence != each for each, _ in found):
-            found.append((essence, config))
-    return [config for _, config in found]
+        if server.fits(call) and all(essence != each for each, _, _ in found):
+            found.append((essence, config, call))
+    return [(config, call) for _, config, call in found]
 
 
 def _refuse(server: Any, calls: Sequence[Any]) -> Exception:
@@ -99,10 +101,11 @@ def _call_of(read_call: ReadCall, function: Any, arguments: Any, keywords: Mappi
     return read_call(function, arguments, said)
 
 
-def _key_of(tuner: Any, arguments: Any, keywords: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a choice is made once for: what the tuner's own key names, and of all others what decides between units."""
+def _key_of(tuner: Any, arguments: Any, keywords: Mapping[str, Any], compared: frozenset[str]) -> tuple[Any, ...]:
+    """What a choice is made once for: what the tuner's own key names, what the release's selection table compares, and
+    of all others what decides between units."""
     named = {**dict(zip(tuner.arg_names, arguments, strict=False)), **keywords}
-    exact = getattr(tuner, "keys", ())
+    exact = compared.union(getattr(tuner, "keys", ()))
     return tuple((name, _trait_of(value, name in exact)) for name, value in named.items() if name != "grid")
 
 

@@ -29,8 +29,32 @@ int precast_cpu_level(void) {
     /* AVX-512 F, DQ, CD, BW, VL. */
     return has(more, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) && has(saved_registers(), 0xe6) ? 4 : 3;
 }
+static int read_name(unsigned text[13]) {
+    for (unsigned part = 0; part < 3; part++)
+        if (!__get_cpuid(0x80000002 + part, &text[4 * part], &text[4 * part + 1], &text[4 * part + 2], &text[4 * part + 3]))
+            return 0;
+    return 1;
+}
 #else
 int precast_cpu_level(void) {
     return 0;
 }
+
+static int read_name(unsigned text[13]) {
+    (void)text;
+    return 0;
+}
 #endif
+
+void precast_cpu_name(char *name, size_t capacity) {
+    unsigned text[13] = {0};
+    size_t length = 0;
+    const char *from = (const char *)text;
+    if (read_name(text))
+        for (; *from && length + 1 < capacity; from++)
+            if (*from != ' ' || (length && name[length - 1] != ' '))
+                name[length++] = *from;
+    while (length && name[length - 1] == ' ')
+        length--;
+    name[length] = 0;
+}

@@ -62,6 +62,7 @@ static struct {
     int (*cuCtxGetId)(void *, unsigned long long *);
     int (*cuFuncGetParamInfo)(void *, size_t, size_t *, size_t *);
     int (*cuLaunchKernelEx)(const launch_config *, void *, void **, void **);
+    int (*cuDeviceGetName)(char *, int, int);
     int (*cuMemAllocAsync)(uint64_t *, size_t, void *);
     int (*cuMemFreeAsync)(uint64_t, void *);
     int (*cuThreadExchangeStreamCaptureMode)(int *);
@@ -142,6 +143,8 @@ static int describe(precast_device_facts *facts) {
     facts->arch = 10 * major + minor;
     facts->shared_limit = (uint32_t)shared;
     snprintf(facts->name, sizeof facts->name, "cuda:%d", facts->arch);
+    if (cuda.cuDeviceGetName && cuda.cuDeviceGetName(facts->product, sizeof facts->product, device))
+        facts->product[0] = 0;
     return 0;
 }
 
@@ -310,6 +313,7 @@ static const struct { const char *name; void *place; int needed; } symbols[] = {
     {"cuCtxGetId", &cuda.cuCtxGetId, 0},
     {"cuFuncGetParamInfo", &cuda.cuFuncGetParamInfo, 0},
     {"cuLaunchKernelEx", &cuda.cuLaunchKernelEx, 0},
+    {"cuDeviceGetName", &cuda.cuDeviceGetName, 0},
     {"cuMemAllocAsync", &cuda.cuMemAllocAsync, 0},
     {"cuMemFreeAsync", &cuda.cuMemFreeAsync, 0},
     {"cuThreadExchangeStreamCaptureMode", &cuda.cuThreadExchangeStreamCaptureMode, 0},

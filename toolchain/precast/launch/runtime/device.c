@@ -1,7 +1,7 @@
 /* Devices that a release has met, and the functions loaded on each. */
 #include <stdlib.h>
 
-#include "state.h"
+#include "table.h"
 
 static precast_device *find_known(precast_release *release, const precast_driver *driver, uint64_t identity) {
     precast_device *device = atomic_load_explicit(&release->devices, memory_order_acquire);
@@ -17,6 +17,10 @@ static void free_device(precast_device *device) {
     free(device->order);
     free(device->candidates);
     free(device->tests);
+    for (uint32_t kernel = 0; device->tables && kernel < device->kernel_count; kernel++)
+        precast_free_table(device->tables[kernel]);
+    free(device->tables);
+    free(device->rows);
     free(device->modules);
     free(device->images);
     free(device->ready);
@@ -43,12 +47,25 @@ static precast_status describe(const precast_driver *driver, precast_device *dev
         static const char *const names[] = {"cpu", "cpu:x86-64", "cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4"};
         for (int i = 0; (device->facts.name[i] = names[device->facts.arch][i]); i++)
             continue;
+        precast_cpu_name(device->facts.product, sizeof device->facts.product);
         return PRECAST_OK;
     }
     int code = driver->context(&device->context);
     if (!code)
         code = driver->describe(&device->facts);
     return code ? precast_driver_failed(driver, code, "asking for the device's facts", NULL) : PRECAST_OK;
+}
+
+static precast_status make_tables(const precast_index *index, precast_device *device) {
+    precast_status status = PRECAST_OK;
+    device->kernel_count = index->kernel_count;
+    device->tables = calloc(index->kernel_count + 1, sizeof *device->tables);
+    device->rows = calloc(index->unit_count + 1, sizeof *device->rows);
+    if (!device->tables || !device->rows)
+        return precast_fail(PRECAST_OUT_OF_MEMORY, "there is no memory for the tables of %s", device->facts.name);
+    for (uint32_t kernel = 0; status == PRECAST_OK && kernel < index->kernel_count; kernel++)
+        status = precast_make_table(index, device, kernel, &device->tables[kernel]);
+    return status;
 }
 
 static precast_status make_device(precast_release *release, const precast_driver *driver, uint64_t identity,
@@ -62,6 +79,8 @@ static precast_status make_device(precast_release *release, const precast_driver
     precast_status status = describe(driver, device);
     if (status == PRECAST_OK)
         status = precast_list_candidates(&release->index, device);
+    if (status == PRECAST_OK)
+        status = make_tables(&release->index, device);
     if (status == PRECAST_OK) {
         device->modules = calloc(release->index.image_count + 1, sizeof *device->modules);
         device->images = calloc(release->index.image_count + 1, sizeof *device->images);

@@ -15,6 +15,7 @@ typedef struct precast_device_facts {
     uint32_t shared_limit; /* bytes of dynamic shared memory that a block can have */
     int cooperative;
     char name[64]; /* cuda:90, hip:gfx942 */
+    char product[96]; /* as the driver calls it: NVIDIA H200; empty where it does not say */
 } precast_device_facts;
 
 /* What is the same in every launch of a unit. */

@@ -95,6 +95,7 @@ static int describe(precast_device_facts *facts) {
         (code = hip.hipDeviceGetAttribute(&facts->cooperative, ATTRIBUTE_COOPERATIVE, device)))
         return code;
     facts->ordinal = device;
+    snprintf(facts->product, sizeof facts->product, "%.95s", properties); /* the name comes first */
     facts->shared_limit = 160 * 1024; /* the most that any of them has; the runtime refuses what a device lacks */
     for (int i = 0; i < 3; i++)
         facts->grid_limits[i] = INT32_MAX;

@@ -107,7 +107,11 @@ typedef struct precast_descriptor_record {
 
 typedef struct precast_step_record { int64_t operand; uint32_t opcode, reserved; } precast_step_record;
 typedef struct precast_buffer_record { uint32_t pass_name, bytes_per_program; } precast_buffer_record;
-typedef struct precast_rule_record { precast_span conditions, assignments; } precast_rule_record;
+/* A row of the tuning table; `device` and `target` may be empty, for any. `row` is for people. */
+typedef struct precast_rule_record {
+    precast_span conditions, assignments;
+    uint32_t device, target, row, reserved;
+} precast_rule_record;
 
 typedef struct precast_condition_record {
     precast_span steps;
@@ -126,6 +130,7 @@ _Static_assert(sizeof(precast_file_record) == 48, "file");
 _Static_assert(sizeof(precast_image_record) == 56, "image");
 _Static_assert(sizeof(precast_unit_record) == 168, "unit");
 _Static_assert(sizeof(precast_descriptor_record) == 28, "descriptor");
+_Static_assert(sizeof(precast_rule_record) == 32, "rule");
 _Static_assert(sizeof(precast_condition_record) == 24, "condition");
 
 /* A checked index: every reference in it is inside it. */

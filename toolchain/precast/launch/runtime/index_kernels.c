@@ -20,7 +20,9 @@ static int assignment_fits(const precast_index *index, const precast_kernel_reco
 static int rule_fits(const precast_index *index, const precast_kernel_record *kernel, const precast_rule_record *rule,
                      precast_ends *ends) {
     if (!precast_span_follows(index, PRECAST_CONDITIONS, rule->conditions, ends) ||
-        !precast_span_follows(index, PRECAST_ASSIGNMENTS, rule->assignments, ends))
+        !precast_span_follows(index, PRECAST_ASSIGNMENTS, rule->assignments, ends) ||
+        !precast_text_fits(index, rule->device) || !precast_text_fits(index, rule->target) ||
+        !precast_text_fits(index, rule->row))
         return 0;
     for (uint32_t i = 0; i < rule->conditions.count; i++)
         if (!condition_fits(index, kernel, &index->conditions[rule->conditions.first + i]))
@@ -92,7 +94,7 @@ int precast_kernel_fits(const precast_index *index, uint32_t number, precast_end
         !precast_span_follows(index, PRECAST_AXES, kernel->axes, ends) ||
         !precast_span_follows(index, PRECAST_AXES, kernel->constants, ends) ||
         !precast_span_follows(index, PRECAST_RULES, kernel->rules, ends) ||
-        kernel->slots.count > PRECAST_MAXIMUM_SLOTS || kernel->axes.count > PRECAST_MAXIMUM_AXES)
+        kernel->rules.count > 4096 || kernel->slots.count > PRECAST_MAXIMUM_SLOTS || kernel->axes.count > PRECAST_MAXIMUM_AXES)
         return 0;
     for (uint32_t i = 0; i < kernel->axes.count; i++)
         if (!axis_fits(index, &index->axes[kernel->axes.first + i], ends))

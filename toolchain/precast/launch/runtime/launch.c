@@ -157,7 +157,8 @@ static precast_status launch_on(precast_release *release, precast_device *device
         return launch_unit(release, device, unit, ready, call);
     if (!ready && (status = precast_load_unit(release, device, unit, &ready)) != PRECAST_OK)
         return status;
-    *call->chosen = (precast_chosen){unit, ready->function};
+    uint32_t rule = atomic_load_explicit(&device->rows[unit], memory_order_relaxed);
+    *call->chosen = (precast_chosen){unit, ready->function, precast_row_text(&release->index, rule)};
     return PRECAST_OK;
 }
 

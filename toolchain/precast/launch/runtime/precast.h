@@ -129,6 +129,7 @@ typedef struct precast_unit {
     int32_t warps, ctas;
     int64_t image_bytes, shared_bytes;
     int32_t registers, spill_bytes;
+    const char *row;    /* of the selection table, that chose it when it was chosen last here; NULL: none did */
 } precast_unit;
 
 #endif

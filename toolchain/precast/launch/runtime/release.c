@@ -158,6 +158,10 @@ precast_status precast_unload(precast_release *release) {
     return status;
 }
 
+const char *precast_row_text(const precast_index *index, uint32_t rule) {
+    return rule ? precast_text(index, index->rules[rule - 1].row) : NULL;
+}
+
 size_t precast_query(precast_release *release, precast_unit *units, size_t capacity) {
     precast_device *device = NULL, *cpu = NULL;
     if (!release)
@@ -181,6 +185,7 @@ size_t precast_query(precast_release *release, precast_unit *units, size_t capac
             .shared_bytes = unit->shared_bytes,
             .registers = unit->registers,
             .spill_bytes = unit->spill_bytes,
+            .row = on ? precast_row_text(index, atomic_load_explicit(&on->rows[i], memory_order_relaxed)) : NULL,
         };
     }
     return index->unit_count;

@@ -26,8 +26,9 @@ typedef struct precast_call {
     struct precast_chosen *chosen; /* `precast_choose`: what would be launched; nothing is */
 } precast_call;
 
-/* A loaded unit and its function: the driver's, or an address in memory. */
-typedef struct precast_chosen { uint32_t unit; void *function; } precast_chosen;
+/* A loaded unit and its function, the driver's or an address in memory; the row of the selection table that chose it, or
+ * NULL. */
+typedef struct precast_chosen { uint32_t unit; void *function; const char *row; } precast_chosen;
 
 /* `anchor` is an address in the library whose release NULL as folder means. `public_key` NULL: no signature asked. */
 precast_status precast_open(const char *folder, const void *anchor, const unsigned char *interface,
@@ -58,6 +59,8 @@ precast_status precast_set_threads(precast_release *release, int count);
 precast_status precast_set_allocator(precast_release *release, const precast_allocator *allocator);
 precast_status precast_set_buffer_reader(precast_release *release, precast_buffer_reader reader, void *context);
 
+/* What a rule is called, by its number from 1; NULL for 0. */
+const char *precast_row_text(const precast_index *index, uint32_t rule);
 const precast_index *precast_index_of(const precast_release *release);
 const char *precast_folder(const precast_release *release);
 

@@ -1,7 +1,6 @@
-/* What a call asks for: axes that it says, axes that its tensors' elements say, axes from the tuning table. */
+/* What a call asks for: axes that it says, axes that its tensors' elements say. */
 #include <string.h>
 
-#include "grid.h"
 #include "number.h"
 #include "select.h"
 
@@ -63,43 +62,4 @@ precast_status precast_read_request(const precast_index *index, const precast_ca
     memset(wanted, 0, sizeof *wanted);
     precast_status status = read_axes(index, call, wanted);
     return status == PRECAST_OK ? read_types(index, call, wanted) : status;
-}
-
-static int holds(const precast_condition_record *condition, int64_t value) {
-    switch (condition->relation) {
-    case PRECAST_LESS: return value < condition->bound;
-    case PRECAST_AT_MOST: return value <= condition->bound;
-    case PRECAST_EQUAL: return value == condition->bound;
-    case PRECAST_UNEQUAL: return value != condition->bound;
-    case PRECAST_AT_LEAST: return value >= condition->bound;
-    default: return value > condition->bound;
-    }
-}
-
-static int rule_holds(const precast_index *index, const precast_call *call, const precast_rule_record *rule) {
-    const precast_kernel_record *kernel = &index->kernels[call->kernel];
-    for (uint32_t i = 0; i < rule->conditions.count; i++) {
-        const precast_condition_record *condition = &index->conditions[rule->conditions.first + i];
-        int64_t value;
-        if (precast_run_steps(index->steps + condition->steps.first, condition->steps.count, call->slots,
-                              index->slots + kernel->slots.first, "a selection rule", &value) != PRECAST_OK ||
-            !holds(condition, value))
-            return 0;
-    }
-    return 1;
-}
-
-int precast_follow_rule(const precast_index *index, const precast_call *call, uint32_t number,
-                        const precast_request *wanted, precast_request *changed) {
-    const precast_rule_record *rule = &index->rules[index->kernels[call->kernel].rules.first + number];
-    *changed = *wanted;
-    for (uint32_t i = 0; i < rule->assignments.count; i++) {
-        const precast_assignment_record *assignment = &index->assignments[rule->assignments.first + i];
-        uint8_t *key = &changed->key[assignment->axis];
-        if (*key && *key != assignment->value)
-            return 0;
-        *key = (uint8_t)assignment->value;
-        changed->mask[assignment->axis] = 255;
-    }
-    return rule_holds(index, call, rule);
 }

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "grid.h"
-#include "select.h"
+#include "table.h"
 
 /* The best unit so far. `open`: another fits as well that takes elements of another type, and nothing says which. */
 typedef struct choice {
@@ -133,18 +133,49 @@ static precast_status explain_nearest(const precast_index *index, const precast_
     return status;
 }
 
-/* Where the call leaves several cells, the first rule of the tuning table that holds and names a unit which fits. */
+/* Whether the row says nothing else than the call; then `changed` is what both say. */
+static int agrees(const precast_request *said, const precast_request *wanted, precast_request *changed) {
+    for (int i = 0; i < PRECAST_MAXIMUM_AXES; i++) {
+        if ((said->key[i] ^ wanted->key[i]) & said->mask[i] & wanted->mask[i])
+            return 0;
+        changed->key[i] = said->key[i] | wanted->key[i];
+        changed->mask[i] = said->mask[i] | wanted->mask[i];
+    }
+    return 1;
+}
+
+/* The first row of the selection table that holds and names a unit which fits. */
+static choice choose_by_table(const precast_index *index, const precast_device *device, const precast_call *call,
+                              const precast_table *table, const precast_request *wanted) {
+    uint64_t held[PRECAST_MOST_ROW_WORDS];
+    precast_find_rows(index, table, call, held);
+    for (uint32_t word = 0; word < table->words; word++)
+        for (uint64_t left = held[word]; left; left &= left - 1) {
+            const precast_row *row = &table->rows[64 * word + (uint32_t)__builtin_ctzll(left)];
+            precast_request changed;
+            if (!agrees(&row->said, wanted, &changed))
+                continue;
+            choice named = choose(index, device, call, &changed);
+            if (!named.best)
+                continue;
+            atomic_store_explicit(&device->rows[named.best->unit], row->rule + 1, memory_order_relaxed);
+            return named;
+        }
+    return (choice){NULL, 0, 0, 0};
+}
+
+/* Where the call leaves some axis open, what the table names; else the best of all that fit. */
 static choice choose_with_rules(const precast_index *index, const precast_device *device, const precast_call *call,
                                 const precast_request *wanted) {
-    choice found = choose(index, device, call, wanted);
-    for (uint32_t i = 0; found.cells > 1 && i < index->kernels[call->kernel].rules.count; i++) {
-        precast_request changed;
-        if (!precast_follow_rule(index, call, i, wanted, &changed))
-            continue;
-        choice named = choose(index, device, call, &changed);
+    const precast_table *table = device->tables[call->kernel];
+    if (table && memchr(wanted->mask, 0, index->kernels[call->kernel].axes.count)) {
+        choice named = choose_by_table(index, device, call, table, wanted);
         if (named.best)
             return named;
     }
+    choice found = choose(index, device, call, wanted);
+    if (table && found.best)
+        atomic_store_explicit(&device->rows[found.best->unit], 0, memory_order_relaxed);
     return found;
 }
 

@@ -24,9 +24,6 @@ typedef struct precast_fault {
 
 /* request.c */
 precast_status precast_read_request(const precast_index *index, const precast_call *call, precast_request *wanted);
-/* What is asked for with a rule's values as well; 0 where it does not hold, or contradicts what is known. */
-int precast_follow_rule(const precast_index *index, const precast_call *call, uint32_t number,
-                        const precast_request *wanted, precast_request *changed);
 
 /* fit.c */
 /* What keeps the unit's types and promises from the call. `distance`: how far numbers are from the types that Triton

@@ -81,6 +81,8 @@ typedef struct precast_candidate {
     precast_span tests; /* in the device's `tests` */
 } precast_candidate;
 
+typedef struct precast_table precast_table; /* table.h */
+
 typedef struct precast_kernel_cells {
     uint32_t first, count; /* in the device's `cells` */
     uint32_t sole;         /* the kernel has no axes and runs here: there is nothing to choose */
@@ -97,6 +99,9 @@ typedef struct precast_device {
     precast_cell *cells;
     precast_candidate *candidates; /* of the cells, one after another */
     precast_hint_record *tests;
+    precast_table **tables; /* by kernel; NULL where it has no rows here */
+    uint32_t kernel_count;
+    _Atomic uint32_t *rows; /* by unit: the rule that chose it last, from 1; 0: none */
     precast_device_facts facts;
     void *context;
     uint32_t *order; /* unit numbers, as in `candidates` */
@@ -247,6 +252,8 @@ precast_status precast_launch_cpu(precast_release *release, precast_device *devi
 
 /* cpuid.c: 1 to 4 for x86-64 to x86-64-v4, 0 on any other machine. */
 int precast_cpu_level(void);
+/* The processor's name as it says it itself, spaces as in one sentence; empty where it says none. */
+void precast_cpu_name(char *name, size_t capacity);
 
 /* manifest.c: whether manifest.json is there, whole, and names this index; of one that was read, and as a yes or no. */
 precast_status precast_check_manifest(const char *folder, const precast_index *index);

@@ -1,0 +1,234 @@
+"""What tuning gains: `python bench/tune.py CANDIDATES [--out FILE] [--evidence DIR] [--against DIR]`.
+
+CANDIDATES is a candidates release of bench/tune_kernels with this project's own kernels, which
+`python bench/tune.py --make FOLDER` builds as FOLDER/candidates: a folder that may be copied to the device's machine.
+There it needs the driver, Python and NumPy. Every kernel is tuned; what ships is chosen as a build chooses it; then, for
+each problem, what the table names, the author's config and the best ones are timed anew, so that no figure is of the
+times that the choice was made by. Sizes left out: the table is made without each problem in turn, and its choice for it
+is looked up in the tuning's times. `--evidence` keeps the evidence files; `--against` times the choices of another
+tuning, by its evidence files, beside this one's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import math
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+NAME = "tunes"
+MOST_SHIPPED = 8
+TIMED_AGAIN = 6  # of the best configs of each problem
+ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table: what it is, and at most what it should be."""
+
+    what: str
+    kernel: str  # "" for all of them
+    value: float
+    bound: float = 0.0  # 0: none
+    count: int = 0  # problems
+
+    @property
+    def holds(self) -> bool:
+        return not self.bound or self.value <= self.bound
+
+
+class Bench:
+    """The candidates' package with its parts."""
+
+    def __init__(self, candidates: Path) -> None:
+        sys.path.insert(0, str(candidates.resolve() / "python"))
+        self.package = importlib.import_module(NAME)
+        self.table = json.loads((candidates / "python" / NAME / "tuning.json").read_text())
+        parts = ("buckets", "choosing", "devices", "evidence", "measuring", "running")
+        self.buckets, self.choosing, self.devices, self.evidence, self.measuring, self.running = (
+            importlib.import_module(f"{NAME}._tune_{part}") for part in parts
+        )
+        self.device = self.devices.open_device("cuda")
+
+    def tune(self, folder: Path, kernels: str) -> list[Path]:
+        """Evidence of all kernels."""
+        method = self.measuring.Method()
+        tell = partial(print, file=sys.stderr, flush=True)
+        return list(self.running.tune_release(self.package, self.table, folder, method, kernels, tell, "cuda"))
+
+    def measured(self, evidence: Mapping[str, Any]) -> list[Any]:
+        return [
+            self.buckets.Measured(each["axes"], each["sizes"], tuple(each["times"])) for each in evidence["problems"]
+        ]
+
+    def choose(self, problems: Sequence[Any]) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """The configs that ship and the rows, as a build makes them."""
+        chosen = self.choosing.choose_configs([each.times for each in problems], 0, (), MOST_SHIPPED)
+        return chosen, self.buckets.make_rows(problems, chosen)
+
+    def time_again(self, kernel: str, evidence: Mapping[str, Any], problem: Mapping[str, Any], numbers: Iterable[int],
+                   ) -> dict[int, float]:  # fmt: skip
+        """Microseconds of some configs of a problem, measured anew."""
+        stated = self.table["kernels"][kernel]["targets"][evidence["target"]]["problems"]
+        full = next(each for each in stated if self.evidence.problem_key(each) == self.evidence.problem_key(problem))
+        with self.measuring.placed(self.device, self.package.release.kernel(kernel), full) as case:
+            timers = {
+                number: self.device.make_timer(partial(case.launch, evidence["configs"][number]), 0.001, "warm")
+                for number in numbers
+            }
+            times = self.measuring.time_in_rounds(timers, ROUNDS)
+            for timer in timers.values():
+                timer.close()
+        return {number: seconds * 1e6 for number, seconds in times.items()}
+
+
+def make_candidates(folder: Path, jobs: int) -> Path:
+    """Builds the candidates release in a folder that gets the project's kernels too, for a project has its sources."""
+    shutil.copytree(HERE / "tune_kernels", folder, dirs_exist_ok=True)
+    for path in (HERE.parent / "kernels").glob("*.py"):
+        shutil.copy(path, folder / "kernels")
+    command = [sys.executable, "-m", "precast", "build", "--candidates", "--project", str(folder)]
+    subprocess.run([*command, *([f"-j{jobs}"] if jobs else [])], check=True)
+    current = (folder / "generated" / NAME / "candidates" / "current").resolve()
+    shutil.rmtree(folder / "candidates", ignore_errors=True)
+    shutil.copytree(current, folder / "candidates")
+    return folder / "candidates"
+
+
+def look_up(rows: Sequence[Any], problem: Any) -> int:
+    """The config of the first row that holds."""
+    relations = {"==": int.__eq__, ">=": int.__ge__, "<": int.__lt__}
+
+    def holds(row: Any) -> bool:
+        return all(problem.axes.get(name) == value for name, value in row.axes) and all(
+            relations[relation](problem.sizes[name], bound) for name, relation, bound in row.conditions
+        )
+
+    return int(next(row.config for row in rows if holds(row)))
+
+
+def measure_kernel(bench: Bench, path: Path, against: Mapping[str, Any] | None) -> dict[str, Any]:
+    """All that is known of one kernel: each problem's times, and what was chosen for it."""
+    evidence = json.loads(path.read_text())
+    problems = bench.measured(evidence)
+    chosen, rows = bench.choose(problems)
+    other_rows = _rows_of_other(bench, evidence, against) if against else ()
+    cells = []
+    for each, stated in zip(problems, evidence["problems"], strict=True):
+        order = sorted((time, number) for number, time in enumerate(each.times) if time is not None)
+        taken, other = look_up(rows, each), look_up(other_rows, each) if other_rows else None
+        wanted = {0, taken, *(number for _, number in order[:TIMED_AGAIN]), *([] if other is None else [other])}
+        numbers = sorted(number for number in wanted if each.times[number] is not None)
+        again = bench.time_again(evidence["kernel"], evidence, stated, numbers)
+        rest = [one for one in problems if one is not each]
+        unseen = look_up(bench.choose(rest)[1], each)
+        lost = each.times[unseen]
+        cells.append({
+            "axes": each.axes, "sizes": each.sizes, "chosen": taken, "other": other, "times": again,
+            "unseen": None if lost is None else lost / order[0][0],
+        })  # fmt: skip
+    return {"kernel": evidence["kernel"], "device": evidence["device"], "driver": evidence["driver"],
+            "method": evidence["method"], "configs": evidence["configs"], "ships": chosen, "rows": len(rows),
+            "problems": cells}  # fmt: skip
+
+
+def _rows_of_other(bench: Bench, evidence: Mapping[str, Any], against: Mapping[str, Any]) -> tuple[Any, ...]:
+    if against["configs"] != evidence["configs"]:
+        raise SystemExit("the other tuning is of other configs")
+    return bench.choose(bench.measured(against))[1]
+
+
+def mean_of(values: Sequence[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def summarize(kernels: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """The figures of each kernel and of all of them; a kernel counts once, however many sizes it has."""
+    figures: list[Figure] = []
+    gains, losses, worst, unseen = [], [], [], []
+    for kernel in kernels:
+        cells, name = kernel["problems"], kernel["kernel"]
+        gain = [each["times"][each["chosen"]] / each["times"][0] for each in cells if 0 in each["times"]]
+        loss = [each["times"][each["chosen"]] / min(each["times"].values()) for each in cells]
+        left = [each["unseen"] for each in cells if each["unseen"]]
+        figures += [
+            Figure("tuned release / author's config", name, mean_of(gain), count=len(gain)),
+            Figure("tuned choice / best per size, mean", name, mean_of(loss), count=len(loss)),
+            Figure("tuned choice / best per size, worst", name, max(loss), count=len(loss)),
+            Figure("sizes left out of tuning / best, mean", name, mean_of(left), count=len(left)),
+            Figure("sizes left out of tuning / best, worst", name, max(left), count=len(left)),
+        ]
+        other = [
+            each["times"][each["other"]] / each["times"][each["chosen"]] for each in cells if each["other"] is not None
+        ]
+        if other:
+            value = max(mean_of(other), 1 / mean_of(other))
+            figures.append(Figure("choices of two tunings, one / other", name, value, 1.02, len(other)))
+        gains.append(mean_of(gain)), losses.append(mean_of(loss)), worst.append(max(loss)), unseen.append(mean_of(left))
+    count = sum(len(kernel["problems"]) for kernel in kernels)
+    return [
+        Figure("tuned release / author's config", "", mean_of(gains), 0.87, count),
+        Figure("tuned choice / best per size, mean", "", mean_of(losses), 1.05, count),
+        Figure("tuned choice / best per size, worst", "", max(worst), 1.25, count),
+        Figure("sizes left out of tuning / best, mean", "", mean_of(unseen), 1.10, count),
+        *figures,
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("candidates", type=Path, nargs="?")
+    parser.add_argument("--make", type=Path, metavar="FOLDER", help="build the candidates there, and measure nothing")
+    parser.add_argument("-j", "--jobs", type=int, default=0, help="units at once, with --make")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--evidence", type=Path, help="folder that gets the evidence files")
+    parser.add_argument("--against", type=Path, help="folder with evidence files of another tuning")
+    parser.add_argument("--kernel", default="*", metavar="GLOB")
+    arguments = parser.parse_args()
+    if arguments.make:
+        print(make_candidates(arguments.make, arguments.jobs))
+        return 0
+    if arguments.candidates is None:
+        parser.error("name the candidates release, or --make it")
+    start = time.monotonic()
+    bench = Bench(arguments.candidates)
+    with tempfile.TemporaryDirectory() as scratch:
+        files = bench.tune(arguments.evidence or Path(scratch), arguments.kernel)
+        tuned = time.monotonic() - start
+        kernels = []
+        for path in files:
+            other = arguments.against / path.name if arguments.against else None
+            against = json.loads(other.read_text()) if other and other.exists() else None
+            kernels.append(measure_kernel(bench, path, against))
+    figures = summarize(kernels)
+    for figure in figures:
+        mark = "    " if not figure.bound else "ok  " if figure.holds else "OVER"
+        bound = f" of at most {figure.bound}" if figure.bound else ""
+        whose = figure.kernel or "all kernels"
+        print(f"{mark} {whose}: {figure.what}: {figure.value:.3f}{bound} ({figure.count} problems)")
+    if arguments.out:
+        result = {
+            "machine": {"device": bench.device.name, "driver": bench.device.driver, "python": sys.version.split()[0]},
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "seconds": {"tuning": round(tuned, 1), "all": round(time.monotonic() - start, 1)},
+            "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures],
+            "kernels": kernels,
+        }
+        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
