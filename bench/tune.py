@@ -2,8 +2,8 @@
 
 CANDIDATES is a candidates release of bench/tune_kernels with this project's own kernels, which
 `python bench/tune.py --make FOLDER` builds as FOLDER/candidates: a folder that may be copied to the device's machine.
-There it needs the driver, Python and NumPy. Every kernel is tuned; what ships is chosen as a build chooses it; then what
-the table names for each problem, the author's config and the best ones are timed anew, so that no figure is of the
+There it needs the driver, Python and NumPy. Every kernel is tuned; what ships is chosen as a build chooses it; then
+what the table names for each problem, the author's config and the best ones are timed anew, so that no figure is of the
 times that the choice was made by. Sizes left out: the table is made without each problem in turn, and its choice for it
 is looked up in the tuning's times. `--evidence` keeps the evidence files; `--against` times the choices of another
 tuning, by its evidence files, beside this one's.
