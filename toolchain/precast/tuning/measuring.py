@@ -158,7 +158,8 @@ def _compare(case: Case, configs: Sequence[Mapping[str, Any]], author: int, faul
             if not fitting:
                 expected = case.run_first(configs[number])
             else:
-                difference = case.find_difference(expected, case.run(configs[number]))
+                found = case.find_difference(expected, case.run(configs[number]))
+                difference = f"another result than the author's: {found}" if found else ""
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
             difference = str(error)
         if difference:

@@ -55,7 +55,7 @@ class Server:
         self._is_for_cpu = all(unit.backend == "cpu" for unit in self._units)
         self.options = frozenset(CPU_IGNORES.union(*(unit.options for unit in self._units)))
         kernels = (each.kernel for group in self._kernels.values() for each in group)
-        self.compared = frozenset(name for kernel in kernels for name in kernel.compared)  # by selection tables
+        self.compared = frozenset(name for kernel in kernels for name in kernel.compares)  # by selection tables
         self._names = release.kernels
         self._known: dict[int, tuple[weakref.ref[Any], str, SourceDigest]] = {}
         self._entries: dict[int, tuple[SourceDigest, Any]] = {}  # of the dispatcher

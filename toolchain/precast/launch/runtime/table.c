@@ -195,22 +195,20 @@ precast_status precast_make_table(const precast_index *index, const precast_devi
 /* Where the column's expression lies among its cuts; behind the last where it cannot be computed. */
 static uint32_t find_place(const precast_index *index, const precast_table *table, const precast_column *column,
                            const precast_slot_record *types, const uint64_t *slots) {
-    const int64_t *cuts = table->cuts + column->cuts;
+    const int64_t *cuts = table->cuts + column->cuts, *from = cuts;
     int64_t stack[PRECAST_MAXIMUM_STACK], value;
-    uint32_t place = 0, count = column->cut_count;
     if (column->slot != UINT32_MAX && types[column->slot].type != PRECAST_U64)
         value = (int64_t)slots[column->slot];
     else if (precast_evaluate(index->steps + column->steps.first, column->steps.count, slots, types, stack))
-        return count + 1;
+        return column->cut_count + 1;
     else
         value = stack[0];
-    while (count) {
-        uint32_t half = count / 2;
-        int is_right = cuts[place + half] <= value;
-        place += is_right ? half + 1 : 0;
-        count = is_right ? count - half - 1 : half;
+    /* Without a branch that depends on the value: calls need not be alike. */
+    for (uint32_t left = column->cut_count, half; left; left -= half) {
+        half = (left + 1) / 2;
+        from += half & -(uint32_t)(from[half - 1] <= value);
     }
-    return place;
+    return (uint32_t)(from - cuts);
 }
 
 void precast_find_rows(const precast_index *index, const precast_table *table, const precast_call *call,
