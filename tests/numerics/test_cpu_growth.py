@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from cpu_harness import build
+from cpu_harness import Compiled, build, make_ttir
 
 from precast.engines import cpu
-from precast.engines.cpu import statements
+from precast.engines.cpu import context, statements
 from precast.errors import PassError, Place
 
 F, I, P = "tensor<64xf32>", "tensor<64xi32>", "tensor<64x!tt.ptr<f32>>"  # noqa: E741
@@ -124,15 +124,56 @@ def test_the_loops_stage_takes_as_long_for_each_op_of_many(form):
     assert any(seconds(form, 1000, False) < 2 * few for _ in range(3))  # a busy machine makes one of them slow
 
 
-# LLVM's own passes take more than linear time for thousands of separate stores: known, and not mended yet.
-MANY_STORES = pytest.param(stores, marks=pytest.mark.xfail(reason="LLVM is not linear in separate stores"))
-
-
 @pytest.mark.all
-@pytest.mark.parametrize("form", [MANY_STORES if form is stores else form for form in FORMS])
+@pytest.mark.parametrize("form", FORMS)
 def test_all_stages_take_as_long_for_each_op_of_many(form):
     few = max(seconds(form, 100, True), seconds(form, 200, True))
     assert any(seconds(form, 5000, True) < 4 * few for _ in range(2))
+
+
+def test_a_long_kernel_is_many_functions():
+    text = cpu.lower_ttir(text_of(stores, 2000), "x86-64-v3")
+    functions = text.split("func.func private")
+    assert len(functions) > 5
+    assert max(each.count("\n") for each in functions) < 2000
+
+
+@triton.jit
+def parts_kernel(out, x, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    v = tl.load(x + i)
+    total, p = 0, out
+    for k in tl.static_range(6):
+        if n > k:
+            total, least = total + tl.sum(v, 0), tl.min(v, 0)
+        else:
+            total, least = total - k, k
+        for _ in range(n):
+            total, least = least, total + 1
+        v = tl.sort(v + least)
+        tl.store(p + i, v * total)
+        p += N
+
+
+@pytest.mark.parametrize("longest", [5, 40])
+def test_what_a_part_computes_is_known_to_later_ones(longest, monkeypatch):
+    """Scalars, several results of one op, buffers and pointers cross from one function to another."""
+    monkeypatch.setattr(context, "_LONGEST_PART", longest)
+    types = {"out": "*i32", "x": "*i32", "n": "i32"}
+    kernel = Compiled(make_ttir(parts_kernel, types, {"N": 32}), list(types.values()))
+    assert kernel.loops.count("func.func private") > 5
+    for n in (0, 3, 7):
+        v = np.random.default_rng(n).integers(-9, 9, 32).astype(np.int32)
+        out, expected = np.zeros((6, 32), np.int32), np.zeros((6, 32), np.int32)
+        kernel((1,), out, v, n)
+        total, v = 0, v.copy()
+        for k in range(6):
+            total, least = (total + v.sum(), v.min()) if n > k else (total - k, k)
+            for _ in range(n):
+                total, least = least, total + 1
+            v = np.sort(v + np.int32(least))
+            expected[k] = v * np.int32(total)
+        assert np.array_equal(out, expected), n
 
 
 def test_carried_tensors_begin_in_one_nest():

@@ -55,6 +55,8 @@ class Builder:
         self.prologue: list[str] = []
         self.declarations: dict[str, str] = {}
         self.globals: list[str] = []  # strings, and functions of any number of arguments
+        self.cuts: list[int] = []  # the lines before which the text may go on in another function
+        self.crossing: dict[str, str] = {}  # what is used on both sides of a cut, with its type
         self._constants: dict[tuple[str, str], str] = {}
         self._count = 0
         self._indent = 2
@@ -102,6 +104,11 @@ class Builder:
         return self.emit(f"llvm.mlir.addressof @{name} : !llvm.ptr")
 
     # Constants.
+
+    @property
+    def constant_names(self) -> list[str]:
+        """The names that the lines of the prologue define."""
+        return list(self._constants.values())
 
     def _constant(self, literal: str, type_: str) -> str:
         key = (literal, type_)

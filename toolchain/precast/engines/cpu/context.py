@@ -23,6 +23,7 @@ from precast.engines.cpu.ordering import needed_first
 from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar, Shifted
 
 ALIGNMENT = 64
+_LONGEST_PART = 1500  # lines of a kernel's text that stay in one function, if they can be cut
 _STATUS_BYTES = 64
 _BOUNCE_BYTES = 1024  # the widest streaming vector of 64-bit elements
 
@@ -89,6 +90,20 @@ class Context:
     def bounce(self) -> str:
         """Scratch for one vector, used and done with at once."""
         return self.b.offset(self._scratch, self.b.index(_STATUS_BYTES), "i8")
+
+    def offer_cut(self) -> None:
+        """Between two ops: what follows may go into a function of its own, where the text has become long."""
+        cuts = self.b.cuts
+        if len(self._scopes) > 1 or len(self.b.lines) - (cuts[-1] if cuts else 0) < _LONGEST_PART:
+            return
+        self._scopes[0].clear()
+        for place in self.places.values():
+            if isinstance(place, Buffer):
+                self.b.crossing[place.pointer] = "!llvm.ptr"
+            else:
+                scalar = place.distance if isinstance(place, Shifted) else place
+                self.b.crossing[scalar.name] = scalar.type
+        cuts.append(len(self.b.lines))
 
     # Scratch memory.
 

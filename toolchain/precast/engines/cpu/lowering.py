@@ -19,6 +19,7 @@ from precast.engines.cpu.ir import Function
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.machine import MACHINES, Machine
 from precast.engines.cpu.packing import PackedMap
+from precast.engines.cpu.parts import split_program
 from precast.engines.cpu.reader import parse_ttir
 from precast.engines.cpu.scaled import ScaledProduct
 from precast.engines.cpu.values import Scalar, memory_type
@@ -72,7 +73,6 @@ def _lower_body(kernel: Kernel, function: Function) -> None:
     for index, value in enumerate(function.blocks[0].arguments):
         context.places[value] = Scalar(f"%argument{index}", value.type.element)
     kernel.lower_block(kernel, function.operation.body)
-    context.b.line("return")
 
 
 def find_written(function: Function) -> list[int]:
@@ -86,23 +86,24 @@ def find_written(function: Function) -> list[int]:
 def _render_module(context: Context, function: Function, machine: Machine) -> str:
     types = [value.type.element for value in function.blocks[0].arguments]
     registers = [Scalar("", element).type for element in types]
-    parameters = [f"%argument{index}: {type_}" for index, type_ in enumerate(registers)]
-    parameters += [f"%{name}: i32" for name in _GRID] + ["%scratch: !llvm.ptr"]
     wide = f'passthrough = [["prefer-vector-width", "{machine.vector_bits}"]]'
+    apart = wide.replace("[[", '["noinline", [')
+    program = f"{function.name}.program"
+    given = {f"%argument{index}": type_ for index, type_ in enumerate(registers)}
+    given |= {f"%{each}": "i32" for each in _GRID} | {"%scratch": "!llvm.ptr"}
+    functions, body = split_program(program, context.b, given, apart)
     # The entry's loop over programs around very many loops would cost each of LLVM's loop passes the square of them.
-    apart = len(context.b.lines) > _LONGEST_INLINED
-    own = wide.replace("[[", '["noinline", [') if apart else wide
+    own = apart if len(body) > _LONGEST_INLINED else wide
     written = ", ".join(map(str, find_written(function)))
     facts = f"{SCRATCH_ATTRIBUTE} = {context.scratch_bytes} : i64, {WRITTEN_ATTRIBUTE} = [{written}]"
     lines = [f"module attributes {{{facts}}} {{"]
     lines += [f"  func.func private @{name}{signature}" for name, signature in sorted(context.b.declarations.items())]
-    lines += context.b.globals
-    program = f"{function.name}.program"
+    lines += [*context.b.globals, *functions]
     lines.append(
-        f'  func.func private @"{program}"({", ".join(parameters)}) '
+        f'  func.func private @"{program}"({", ".join(f"{name}: {type_}" for name, type_ in given.items())}) '
         f"attributes {{llvm.linkage = #llvm.linkage<internal>, {own}}} {{"
     )
-    lines += [*context.b.prologue, *context.b.lines, "  }"]
+    lines += [*context.b.prologue, *body, "    return", "  }"]
     lines += _render_entry(function.name, program, types, registers, wide)
     return "\n".join([*lines, "}", ""])
 

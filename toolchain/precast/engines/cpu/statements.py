@@ -43,6 +43,7 @@ _REFUSED = {
 def lower_block(kernel: Kernel, block: Block) -> None:
     """Everything of a block but its terminator."""
     for operation in block.operations:
+        kernel.context.offer_cut()
         if operation is not block.operations[-1] or not control.is_terminator(operation):
             lower_operation(kernel, operation)
 
