@@ -4,9 +4,10 @@
     precast build --project FOLDER                 where Triton 3.9 is; the packages at the same place beside FOLDER
     python bench/programs/run.py measure FOLDER/generated/programs/current [--out FILE]
 
-`measure` runs each program under the JIT, with a warm cache, and served from the release, in processes that are forked
-before CUDA is there. It compares what they computed to the last bit, counts compilations, and times first steps
-(fresh processes in turn) and later steps (both ways in turn in one process); 95 % intervals of the mean ratio.
+`measure` runs each program under the JIT, with a warm cache, and served from the release. It compares what they computed
+to the last bit, counts compilations, and times first steps (fresh processes in turn) and later steps (both ways in turn
+in one process); 95 % intervals of the mean ratio. `--recorded NAME=FILE` gives what a program printed when it was
+recorded, and spares its run under the JIT.
 """
 
 from __future__ import annotations
@@ -16,18 +17,14 @@ import importlib
 import importlib.metadata
 import json
 import math
-import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 PROGRAMS = {"liger": "liger-kernel", "conch_inference": "conch-triton-kernels", "fla_recurrent": "fla-core"}
-# Rounds of first steps: under the JIT the last one tunes itself anew in each process.
-FIRST_STEPS = {"liger": 30, "conch_inference": 10, "fla_recurrent": 3}
 ROUNDS = 30
 SETTINGS = '[tool.precast]\nname = "programs"\ntargets = ["cuda:90"]\n'
 
@@ -42,32 +39,18 @@ def record(folder: Path) -> None:
         print(f"{name}: exit {done.returncode}\n{done.stdout[-1500:]}\n{done.stderr[-1500:]}")
 
 
-def in_fork(work: Callable[[], Any]) -> Any:
-    """What `work` gives in a process of its own; a failure is told by its words."""
-    reading, writing = os.pipe()
-    if not os.fork():
-        try:
-            told = json.dumps(work())
-        except BaseException as error:
-            told = json.dumps({"failed": f"{type(error).__name__}: {error}"[:2000]})
-        os.write(writing, told.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as stream:
-        result = json.loads(stream.read() or b'{"failed": "it died"}')
-    os.wait()
-    return result
-
-
 def run_one(name: str, release: str, count: int) -> dict[str, Any]:
-    import torch
-    from measured import open_release, run_steps
+    """What a program printed, in a fresh process."""
+    served = ["--release", release] if release else []
+    return run_python(str(HERE / f"{name}.py"), "--steps", str(count), *served)
 
-    program = importlib.import_module(name)
-    if release:
-        with open_release(release):
-            return run_steps(program.make_step, torch.device("cuda"), count)
-    return run_steps(program.make_step, torch.device("cuda"), count)
+
+def run_python(*arguments: str) -> dict[str, Any]:
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=400)
+    if done.returncode:
+        return {"failed": done.stderr[-2000:]}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def run_both(name: str, release: str, rounds: int) -> dict[str, Any]:
@@ -110,53 +93,61 @@ def ratio(ours: list[float], theirs: list[float]) -> dict[str, float]:
             "served_s": round(statistics.median(ours), 5), "jit_s": round(statistics.median(theirs), 5)}  # fmt: skip
 
 
-def measure_program(name: str, release: str, rounds: int) -> dict[str, Any]:
-    jit, served = (in_fork(lambda each=each: run_one(name, each, 4)) for each in ("", release))
+def measure_program(name: str, release: str, recorded: dict[str, Any], rounds: int, fresh: int) -> dict[str, Any]:
     result: dict[str, Any] = {"package": f"{PROGRAMS[name]} {importlib.metadata.version(PROGRAMS[name])}"}
+    jit = recorded or run_one(name, "", 2)
+    served = run_one(name, release, 2)
     for each in (jit, served):
         if "failed" in each:
             return result | {"failed": each["failed"]}
     result |= {"equal": jit["results"] == served["results"], "compiled_under_jit": jit["compiled"],
-               "compiled_served": served["compiled"]}  # fmt: skip
-    first: dict[str, list[float]] = {"": [], release: []}
-    for number in range(min(rounds, FIRST_STEPS[name])):
-        for each in ("", release) if number % 2 else (release, ""):
-            first[each].append(in_fork(lambda each=each: run_one(name, each, 1))["seconds"][0])
-    result["first_step"] = ratio(first[release], first[""])
-    print(json.dumps(result), flush=True)
-    both = in_fork(lambda: run_both(name, release, rounds))
+               "compiled_served": served["compiled"], "cold_first_step_s": round(jit["seconds"][0], 3),
+               "served_first_step_s": round(served["seconds"][0], 3)}  # fmt: skip
+    if recorded:  # under the JIT every process would tune itself anew
+        return result
+    both = run_python(str(HERE / "run.py"), "both", release, "--program", name, "--rounds", str(rounds))
     result["step"] = ratio(both["served"], both["jit"]) if "jit" in both else both
-    return result
+    first: dict[str, list[float]] = {"": [], release: []}
+    for number in range(fresh):
+        for each in ("", release) if number % 2 else (release, ""):
+            first[each].append(run_one(name, each, 1)["seconds"][0])
+    return result | ({"first_step": ratio(first[release], first[""])} if fresh > 1 else {})
 
 
-def measure(release: Path, rounds: int, out: Path | None) -> None:
+def measure(arguments: argparse.Namespace) -> None:
     import torch
     import triton
 
-    result: dict[str, Any] = {"torch": torch.__version__, "triton": triton.__version__, "rounds": rounds}
-    result["programs"] = {}
+    recorded = dict(each.split("=", 1) for each in arguments.recorded)
+    result: dict[str, Any] = {"torch": torch.__version__, "triton": triton.__version__, "rounds": arguments.rounds}
+    result |= {"device": torch.cuda.get_device_name(), "programs": {}}
     for name in PROGRAMS:
-        result["programs"][name] = measure_program(name, str(release.resolve()), rounds)
-        print(json.dumps(result["programs"][name]), flush=True)
-        if out:
-            out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    if out:
-        result["device"] = in_fork(lambda: torch.cuda.get_device_name())
-        out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        told = json.loads(Path(recorded[name]).read_text(encoding="utf-8")) if name in recorded else {}
+        fresh = arguments.fresh if name == "liger" else 0
+        found = measure_program(name, str(arguments.folder.resolve()), told, arguments.rounds, fresh)
+        result["programs"][name] = found
+        print(json.dumps(found), flush=True)
+        if arguments.out:
+            arguments.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["record", "measure"])
+    parser.add_argument("what", choices=["record", "measure", "both"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--fresh", type=int, default=ROUNDS, help="rounds of first steps in fresh processes")
+    parser.add_argument("--recorded", action="append", default=[], metavar="NAME=FILE")
+    parser.add_argument("--program")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
     sys.path.insert(0, str(HERE))
     if arguments.what == "record":
         record(arguments.folder)
+    elif arguments.what == "both":
+        print(json.dumps(run_both(arguments.program, str(arguments.folder), arguments.rounds)))
     else:
-        measure(arguments.folder, arguments.rounds, arguments.out)
+        measure(arguments)
 
 
 if __name__ == "__main__":
