@@ -4,10 +4,10 @@
     precast build --project FOLDER                 where Triton 3.9 is; the packages at the same place beside FOLDER
     python bench/programs/run.py measure FOLDER/generated/programs/current [--out FILE]
 
-`measure` runs each program under the JIT, with a warm cache, and served from the release. It compares what they computed
-to the last bit, counts compilations, and times first steps (fresh processes in turn) and later steps (both ways in turn
-in one process); 95 % intervals of the mean ratio. `--recorded NAME=FILE` gives what a program printed when it was
-recorded, and spares its run under the JIT.
+`measure` runs each program under the JIT, with a warm cache, and served from the release. It compares what they
+computed to the last bit, counts compilations, and times first steps (fresh processes in turn) and later steps (both
+ways in turn in one process); 95 % intervals of the mean ratio. `--recorded NAME=FILE` gives what a program printed when
+it was recorded, and spares its run under the JIT.
 """
 
 from __future__ import annotations
