@@ -14,7 +14,7 @@ INSTALLED := pyproject.toml setup.py $(wildcard toolchain/precast/launch/runtime
 venv: $(STAMP)
 
 $(STAMP): EXTRAS := all,test
-$(STAMP_ALL): EXTRAS := all,test,interop
+$(STAMP_ALL): EXTRAS := all,test,interop,zig
 $(STAMP) $(STAMP_ALL): $(INSTALLED)
 	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'

@@ -1,6 +1,7 @@
 """Targets: text both ways, limits, and the option tables against Triton's own option classes."""
 
 import dataclasses
+import platform
 import typing
 
 import pytest
@@ -13,6 +14,7 @@ from precast.target import (
     Backend,
     Target,
     cpu_level,
+    find_machine,
     find_option,
     float8_types,
     option_fault,
@@ -46,7 +48,7 @@ def test_text_round_trip(target):
             "nobody can build for target `cuda:101`",
             "cuda has 75, 80, 86, 87, 89, 90, 100, 103, 107, 110, 120, 121",
         ),
-        ("cpu:x86-64", "nobody can build for target `cpu:x86-64`", "cpu has x86-64-v2, x86-64-v3, x86-64-v4"),
+        ("cpu:x86-64", "nobody can build for target `cpu:x86-64`", "cpu has x86-64-v2, x86-64-v3, x86-64-v4, aarch64"),
         ("gpu:90", "unknown target `gpu:90`", "targets are written as `cuda:90`, `hip:gfx942`, `cpu:x86-64-v3`"),
         ("cuda", "unknown target `cuda`", "targets are written as `cuda:90`, `hip:gfx942`, `cpu:x86-64-v3`"),
     ],
@@ -134,3 +136,8 @@ def test_cpu_level_needs_every_level_below():
     v4 = v3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
     assert [cpu_level(flags) for flags in (frozenset(), v2, v3, v4)] == [None, "x86-64-v2", "x86-64-v3", "x86-64-v4"]
     assert cpu_level(v4 - {"avx2"}) == "x86-64-v2"
+
+
+def test_the_machine_of_a_releases_libraries():
+    machines = [find_machine(map(Target.parse, each)) for each in (["cuda:90", "cpu:aarch64"], ["cpu:x86-64-v2"], [])]
+    assert machines == ["aarch64", "x86_64", platform.machine()]

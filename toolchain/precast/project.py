@@ -22,7 +22,7 @@ from precast.spec.problems import Problems
 from precast.spec.reserved import project_fault
 from precast.spec.selection import PassPlaces, PassSelection
 from precast.spec.toml import Document, Node, read_document
-from precast.target import NATIVE, Backend, Target, read_native_level
+from precast.target import NATIVE, Backend, Target, find_machine, read_native_level
 
 SETTINGS_FILE = "pyproject.toml"
 KEYS = (
@@ -169,6 +169,10 @@ class _Reader:
                     target = self._target(item)
                     if target in found:
                         raise item.error(f"target `{item.value}` is there twice")
+                    on_cpu = [each for each in (*found, target) if each.kind is Backend.CPU]
+                    if len({find_machine([each]) for each in on_cpu}) > 1:
+                        hint = "the libraries of a release are of one kind of machine: make a project for each"
+                        raise item.error(f"`{item.value}` and `{on_cpu[0]}` are of two kinds of machine", hint)
                     found.append(target)
         return tuple(found)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import enum
 import functools
+import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,7 +27,9 @@ CUDA_ARCHITECTURES = ("75", "80", "86", "87", "89", "90", "100", "103", "107", "
 HIP_ARCHITECTURES = (
     "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201", "gfx1250",
 )  # fmt: skip
-CPU_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+X86_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+AARCH64 = "aarch64"  # ARMv8-A with what each such processor has; as `uname -m` says it
+CPU_LEVELS = (*X86_LEVELS, AARCH64)
 NATIVE = f"{Backend.CPU.value}:native"  # the level of the machine that reads it
 ARCHITECTURES = {Backend.CUDA: CUDA_ARCHITECTURES, Backend.HIP: HIP_ARCHITECTURES, Backend.CPU: CPU_LEVELS}
 
@@ -195,6 +199,12 @@ def _hip_fault(arch: str, name: str, value: object) -> str | None:
     return "must be 1 on gfx950" if (name, arch) == ("kpack", "gfx950") and value != 1 else None
 
 
+def find_machine(targets: Iterable[Target]) -> str:
+    """The kind of machine that libraries for `targets` are of, as `uname -m` says it; this one's without CPU targets."""
+    archs = [each.arch for each in targets if each.kind is Backend.CPU]
+    return platform.machine() if not archs else AARCH64 if AARCH64 in archs else "x86_64"
+
+
 def warp_size(target: Target) -> int:
     """Lanes of a warp: 64 on AMD's GCN and CDNA, 32 elsewhere on GPUs, 1 on a CPU."""
     if target.kind is Backend.CPU:
@@ -234,7 +244,7 @@ _LEVEL_FLAGS = {
 def cpu_level(flags: frozenset[str]) -> str | None:
     """The highest feature level whose flags (the kernel's names of them) are all there; None below v2."""
     best = None
-    for level in CPU_LEVELS:
+    for level in X86_LEVELS:
         if not flags >= _LEVEL_FLAGS[level]:
             break
         best = level
@@ -244,6 +254,8 @@ def cpu_level(flags: frozenset[str]) -> str | None:
 @functools.cache
 def read_native_level() -> str | None:
     """This machine's feature level, from the kernel's list of its flags; None when it is below every level."""
+    if platform.machine() == AARCH64:
+        return AARCH64
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

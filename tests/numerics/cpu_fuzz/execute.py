@@ -11,7 +11,8 @@ import mmap
 import os
 import subprocess
 import tempfile
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,6 +46,12 @@ class Guarded:
             _LIBC.mprotect(page, PAGE, 3)
 
 
+class Runnable(Protocol):
+    """A program that can be run, on this machine or another."""
+
+    def run(self, slots: Numbers, grid: tuple[int, int, int], arrays: Mapping[int, Numbers]) -> int: ...
+
+
 class Compiled:
     """A program's entry at a level."""
 
@@ -61,7 +68,8 @@ class Compiled:
         self.entry.restype = ctypes.c_int32
         self.entry.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
 
-    def run(self, slots: Numbers, grid: tuple[int, int, int]) -> int:
+    def run(self, slots: Numbers, grid: tuple[int, int, int], arrays: Mapping[int, Numbers]) -> int:
+        """Runs every program; `arrays` are what lies at the addresses among `slots`, by argument. The status."""
         scratch = Guarded(np.full(self.scratch_bytes, 0xA5, np.uint8), at_end=True)
         sizes = np.array(grid, np.int32)
         start = scratch.address // 64 * 64  # sizes are whole cache lines
@@ -87,7 +95,7 @@ def draw_arguments(program: Program, round_: int) -> list[Any]:
     return found
 
 
-def find_fault(program: Program, level: str, rounds: int = 2, compiled: Compiled | None = None) -> str | None:
+def find_fault(program: Program, level: str, rounds: int = 2, compiled: Runnable | None = None) -> str | None:
     """What the engine does wrong with a program; None when all is right."""
     compiled = compiled or Compiled(program, level)
     for round_ in range(rounds):
@@ -97,7 +105,7 @@ def find_fault(program: Program, level: str, rounds: int = 2, compiled: Compiled
     return None
 
 
-def _find_fault(program: Program, compiled: Compiled, arguments: list[Any]) -> str | None:
+def _find_fault(program: Program, compiled: Runnable, arguments: list[Any]) -> str | None:
     expected = evaluate(program, arguments)
     guards: dict[int, Guarded] = {}
     slots = np.zeros(len(arguments), np.uint64)
@@ -111,7 +119,8 @@ def _find_fault(program: Program, compiled: Compiled, arguments: list[Any]) -> s
         else:
             raw = np.atleast_1d(to_memory(each.element, np.atleast_1d(value)))
             slots[index] = int.from_bytes(raw.tobytes(), "little")
-    status = compiled.run(slots, program.grid)
+    arrays = {index: guard.array for index, guard in guards.items()}
+    status = compiled.run(slots, program.grid, arrays)
     faults = [f"status {status}"] if status else []
     for index, guard in guards.items():
         memory, each = expected[index], program.parameters[index]

@@ -7,6 +7,7 @@ beyond them. Sees no plan, no session and no index: what decides must be in what
 from __future__ import annotations
 
 import json
+import platform
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from precast.release.kept import drop_others, part_name, read_part, write_part
 from precast.release.manifest import MANIFEST, WrittenManifest
 from precast.spec.model import Unit
 from precast.store import digest_bytes, write_file
+from precast.target import Target, find_machine
 from precast.tuning.rules import SelectionPart, SelectionRule
 
 Digest = Callable[[str], str | None]
@@ -55,8 +57,14 @@ def render_launchers(interface: ReleaseInterface, version: str, problems: str = 
 
     tuning = render_tuning(interface.name, problems) if problems else ()
     files = {file.path: file.text.encode() for file in (*render_library(interface, version), *tuning)}
-    files[f"python/{interface.name}/_launch.abi3.so"] = find_extension().read_bytes()
+    if machine_of(interface) == platform.machine():  # the extension is built with this package, for this machine
+        files[f"python/{interface.name}/_launch.abi3.so"] = find_extension().read_bytes()
     return files
+
+
+def machine_of(interface: ReleaseInterface) -> str:
+    """The kind of machine that a release's libraries are of."""
+    return find_machine(map(Target.parse, {text.rpartition("@")[2] for text in interface.units}))
 
 
 def make_launchers(given: LaunchersInputs, folder: Path, output: str) -> tuple[str, ...]:

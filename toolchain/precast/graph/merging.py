@@ -18,7 +18,7 @@ from pathlib import Path
 from precast.codec import from_json, to_json
 from precast.errors import ReleaseError, ToolError
 from precast.graph.inputs import LaunchersInputs, LibraryInputs
-from precast.graph.making import make_launchers, render_launchers
+from precast.graph.making import machine_of, make_launchers, render_launchers
 from precast.graph.steps import Toolchain, plan_library
 from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES
 from precast.launch.sources import library_sources
@@ -39,6 +39,7 @@ class LibraryRequest:
 
     given: LibraryInputs
     sources: tuple[str, ...]
+    machine: str
 
 
 def merge_releases(folders: Sequence[Path], generated: Path) -> Path:
@@ -70,7 +71,7 @@ def _make_files(joined: Joined, scratch: Path) -> Mapping[str, Path]:
         LaunchersInputs("", joined.interface, joined.version), scratch, f"{LAUNCHERS}/files.json"
     )
     library = plan_library(Toolchain("", COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES), joined.interface, ()).given
-    _compile(LibraryRequest(library, library_sources(joined.interface)), scratch)
+    _compile(LibraryRequest(library, library_sources(joined.interface), machine_of(joined.interface)), scratch)
     files = {Path(path).relative_to(LAUNCHERS).as_posix(): scratch / path for path in launchers}
     return {**files, library.place: scratch / LIBRARIES / Path(library.place).name}
 

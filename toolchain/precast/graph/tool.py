@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import shlex
 import sys
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ import SCons.Util
 
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
+from precast.graph.compiler import choose_compiler
 from precast.graph.inputs import LibraryInputs
 from precast.graph.lock import locked
 from precast.graph.making import write_listing
@@ -43,6 +45,7 @@ from precast.launch.sources import library_sources
 from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SIGNATURES, facts_path
 from precast.progress.choosing import choose_reporter
 from precast.project import SETTINGS_FILE, read_project
+from precast.target import find_machine
 from precast.worker.memory import default_worker_count
 
 ALIAS = "precast"
@@ -56,11 +59,12 @@ def generate(env: Any) -> None:
     env.AddMethod(_declare_project, "Precast")
 
 
-def _declare_project(env: Any, plugins: Any = ()) -> Any:
+def _declare_project(env: Any, plugins: Any = (), glibc: str = "") -> Any:
     """Declares the graph and makes the release what `scons` builds; returns the release's node.
 
     `plugins` are nodes of native plugin libraries that this SConstruct builds. What passes a unit gets is known only
-    when they are there, so they are built at once.
+    when they are there, so they are built at once. `glibc`, such as "2.17", is the lowest that the release's libraries
+    must run with.
     """
     session = None
     try:
@@ -70,6 +74,7 @@ def _declare_project(env: Any, plugins: Any = ()) -> Any:
         env.SetOption("max_drift", -1)  # SCons never trusts whole-second times
         open_signatures(env, session.folder / SIGNATURES)
         _build_plugins(env, session, SCons.Util.flatten(plugins))
+        choose_compiler(env, find_machine(session.project.targets), glibc, session.folder)
         session.begin()
         if not session.aloud:  # plain `scons` may be asked for less
             take_shared(session)
@@ -224,7 +229,8 @@ def _recording(env: Any, session: Session, step: Step, objects: Iterable[str]) -
     """The first and the last action of a linked file: its key as it begins, and its record, which also holds the
     tools that made it."""
     keys: list[str] = []
-    tools = {os.path.realpath(path) for path in map(env.WhereIs, (env.subst("$SHCC"), env.subst("$SHLINK"))) if path}
+    programs = [shlex.split(env.subst(each))[0] for each in ("$SHCC", "$SHLINK")]
+    tools = {os.path.realpath(path) for path in map(env.WhereIs, programs) if path}
     outputs = [*step.outputs, *objects]
     begin = StepAction("begin", lambda: keys.append(session.key_of(step)))
     return begin, StepAction("note", lambda: note_made(session, step, keys[-1], outputs, tools))

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import io
 import os
+import platform
 import tarfile
 import zipfile
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ from precast.release.layout import find_layout, place_in_package
 from precast.release.manifest import MANIFEST, SIGNATURE, Manifest
 from precast.release.verify import verify_release
 from precast.store import write_file
+from precast.target import Target, find_machine
 
 _DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip file can say
 _LEVEL = 19
@@ -32,7 +34,10 @@ _EXTENSION = "_launch.abi3.so"
 
 
 def package_release(release: Path, folder: Path) -> tuple[Path, ...]:
-    """Writes wheel and tar of a release into `folder`; `ReleaseError` when the release is not good."""
+    """Writes wheel and tar of a release into `folder`; `ReleaseError` when the release is not good.
+
+    A release that was made for another kind of machine has no Python extension, and so no wheel.
+    """
     if find_layout(release).installed:
         raise ReleaseError(f"{release} is an installed package, not all of a release", hint="pack the release itself")
     manifest = verify_release(release)
@@ -40,8 +45,10 @@ def package_release(release: Path, folder: Path) -> tuple[Path, ...]:
     files = _read_files(release, manifest)
     wheel = folder / f"{_stem(manifest)}-{_tags(manifest, files)}.whl"
     tar = folder / f"{manifest.name}-{manifest.version}.tar.zst"
-    write_file(wheel, make_wheel(manifest, files))
     write_file(tar, make_tar(f"{manifest.name}-{manifest.version}", files))
+    if _machine(manifest) != platform.machine():
+        return (tar,)
+    write_file(wheel, make_wheel(manifest, files))
     return wheel, tar
 
 
@@ -117,7 +124,11 @@ def _stem(manifest: Manifest) -> str:
 def _tags(manifest: Manifest, files: Iterable[str]) -> str:
     """Python, ABI and platform: the glibc that the libraries need is the platform's."""
     python = "cp310-abi3" if any(name.endswith(_EXTENSION) for name in files) else "py3-none"
-    return f"{python}-manylinux_{(manifest.glibc or '2.17').replace('.', '_')}_x86_64"
+    return f"{python}-manylinux_{(manifest.glibc or '2.17').replace('.', '_')}_{_machine(manifest)}"
+
+
+def _machine(manifest: Manifest) -> str:
+    return find_machine(map(Target.parse, {each.target for each in manifest.units}))
 
 
 def _metadata(manifest: Manifest) -> str:

@@ -1,4 +1,4 @@
-"""The CPU engine: TTIR text to an x86-64 object, as pure functions over text. In: a stage's text. Out: the next one's.
+"""The CPU engine: TTIR text to an object for x86-64 or aarch64, as pure functions. In: a stage's text. Out: the next's.
 
 `ttir → loops → llir → obj`. The same text gives the same result, whatever the process, the hash seed or the machine.
 Everything that is refused is a `PassError` that names op and source line; the caller knows the unit.
@@ -18,7 +18,7 @@ STAGES = ("loops", "llir", "obj")
 
 
 def lower_ttir(ttir_text: str, level: str, strict: bool = False, threads: int = 1) -> str:
-    """`loops` MLIR text for a feature level (`x86-64-v2`, `-v3`, `-v4`) from a kernel's TTIR.
+    """`loops` MLIR text for a feature level (`x86-64-v2`, `-v3`, `-v4`, `aarch64`) from a kernel's TTIR.
 
     The engine reads MLIR's generic form; Triton's own printer makes it of the pretty one.
     `strict` keeps every load on its side of a store that may touch the same memory, through whatever argument.
@@ -95,12 +95,15 @@ def describe_pipeline(stage: str, level: str) -> tuple[tuple[str, tuple[tuple[st
     """The steps of a stage as (name, options), in order: what is printed, and what a stage key covers."""
     from precast.engines.cpu import object as object_stage
     from precast.engines.cpu import pipeline
+    from precast.engines.cpu.machine import MACHINES
 
     if stage == "loops":
         return (("lower-ttir", (("level", level), ("version", VERSION))),)
     if stage == "llir":
         return tuple((name, ()) for name in pipeline.PASSES)
-    return (("optimize", object_stage.OPTIONS), ("emit-object", (("cpu", level), ("triple", object_stage.TRIPLE))))
+    machine = MACHINES[level]
+    emit = (("cpu", machine.processor), ("triple", machine.triple))
+    return (("optimize", object_stage.OPTIONS), ("emit-object", emit))
 
 
 VERSION = 3  # of the lowering: a change of generated code changes it

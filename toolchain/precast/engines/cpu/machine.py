@@ -1,4 +1,4 @@
-"""What a feature level of x86-64 can do, as the lowerings need to know it. In: a level's name. Out: `Machine`."""
+"""What a feature level of a processor can do, as the lowerings need to know it. In: a level's name. Out: `Machine`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """A feature level; `features` is LLVM's text, for a generic CPU of this level."""
+    """A feature level; `triple` and `processor` are LLVM's names of what the code is for."""
 
-    level: str
+    triple: str
+    processor: str
     vector_bits: int
     fused: bool  # fused multiply-add instructions
     half: bool  # conversions between f16 and f32 in hardware
@@ -25,8 +26,10 @@ class Machine:
         return 4 * self.vector_bits // max(bits, 32)
 
 
+_X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 MACHINES = {
-    "x86-64-v2": Machine("x86-64-v2", 128, False, False, 0, 16),
-    "x86-64-v3": Machine("x86-64-v3", 256, True, True, 32, 16),
-    "x86-64-v4": Machine("x86-64-v4", 512, True, True, 8, 32),
+    "x86-64-v2": Machine(_X86, "x86-64-v2", 128, False, False, 0, 16),
+    "x86-64-v3": Machine(_X86, "x86-64-v3", 256, True, True, 32, 16),
+    "x86-64-v4": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32),
+    "aarch64": Machine(_ARM, "generic", 128, True, True, 0, 32),
 }

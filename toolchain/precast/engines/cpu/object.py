@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
+from precast.engines.cpu.machine import MACHINES
 from precast.errors import PassError
 
-TRIPLE = "x86_64-unknown-linux-gnu"
 # Scheduling compares the memory accesses of a block pair by pair up to this many; long straight code takes no longer
 # for each op than short code then. An option of the process's LLVM, which this engine alone uses.
 _SCHEDULED_AT_ONCE = 200
@@ -24,8 +24,9 @@ OPTIONS = (
 def _target_machine(level: str) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    target = llvm.Target.from_triple(TRIPLE)
-    return target.create_target_machine(cpu=level, opt=2, reloc="pic", codemodel="small")
+    machine = MACHINES[level]
+    target = llvm.Target.from_triple(machine.triple)
+    return target.create_target_machine(cpu=machine.processor, opt=2, reloc="pic", codemodel="small")
 
 
 def emit_object(text: str, level: str, symbol: str) -> bytes:
@@ -36,7 +37,7 @@ def emit_object(text: str, level: str, symbol: str) -> bytes:
         module.verify()
     except RuntimeError as error:
         raise PassError(f"the LLVM IR is not valid: {error}") from error
-    module.triple = TRIPLE
+    module.triple = MACHINES[level].triple
     module.data_layout = str(machine.target_data)
     _rename_entry(module, symbol)
     _optimize(module, machine)

@@ -16,13 +16,19 @@ static int cuda_runs(const precast_unit_record *unit, int arch) {
     return (int)unit->arch / 10 == arch / 10 && (int)unit->arch <= arch;
 }
 
+/* A level of x86-64 runs code for the levels below it; aarch64 its own. */
+static int cpu_runs(const precast_unit_record *unit, int level) {
+    return unit->arch_kind == PRECAST_ARCH_EXACT ? (int)unit->arch == level
+                                                 : (int)unit->arch <= level && level != PRECAST_AARCH64;
+}
+
 int precast_runs_on(const precast_index *index, const precast_unit_record *unit, const precast_device *device) {
     int backend = device->driver ? device->driver->backend : PRECAST_HOST;
     if (unit->backend != backend)
         return 0;
     if (backend == PRECAST_HIP)
         return hip_runs(index, unit, device);
-    return backend == PRECAST_CUDA ? cuda_runs(unit, device->facts.arch) : (int)unit->arch <= device->facts.arch;
+    return backend == PRECAST_CUDA ? cuda_runs(unit, device->facts.arch) : cpu_runs(unit, device->facts.arch);
 }
 
 /* By axis values, then newest architecture, then most hints, then the spec's order: what a cell's order is. */

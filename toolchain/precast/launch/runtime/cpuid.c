@@ -37,7 +37,11 @@ static int read_name(unsigned text[13]) {
 }
 #else
 int precast_cpu_level(void) {
+#if defined(__aarch64__)
+    return PRECAST_AARCH64;
+#else
     return 0;
+#endif
 }
 
 static int read_name(unsigned text[13]) {

@@ -82,7 +82,7 @@ typedef struct precast_unit_record {
     uint32_t text, symbol, kernel, image;
     uint8_t backend, arch_kind;
     uint16_t flags;
-    uint32_t arch; /* 90; a CPU level; a string for HIP */
+    uint32_t arch; /* 90; a CPU level, 8 for aarch64; a string for HIP */
     uint8_t axes[PRECAST_MAXIMUM_AXES]; /* value numbers from 1; 0: this target has no such axis */
     uint32_t slot_types;
     precast_span parameters, hints, promises, buffers;

@@ -1,0 +1,1 @@
+"""CPU units for another machine than this one, run by an emulator."""
