@@ -200,7 +200,7 @@ def _hip_fault(arch: str, name: str, value: object) -> str | None:
 
 
 def find_machine(targets: Iterable[Target]) -> str:
-    """The kind of machine that libraries for `targets` are of, as `uname -m` says it; this one's without CPU targets."""
+    """The kind of machine that libraries for `targets` are of, as `uname -m` says it: this one's where none says."""
     archs = [each.arch for each in targets if each.kind is Backend.CPU]
     return platform.machine() if not archs else AARCH64 if AARCH64 in archs else "x86_64"
 

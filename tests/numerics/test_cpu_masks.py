@@ -1,0 +1,135 @@
+"""Masks and ragged tiles of the CPU engine, with any bounds and strides, against NumPy."""
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from cpu_harness import NUMPY, build
+
+RANDOM = np.random.default_rng(11)
+N = 128
+
+
+@triton.jit
+def mask_kernel(out, x, lo, hi, FORM: tl.constexpr, BLOCK: tl.constexpr):
+    c = tl.arange(0, BLOCK)
+    if FORM == "lt":
+        mask = c < hi
+    elif FORM == "le":
+        mask = c <= hi
+    elif FORM == "gt":
+        mask = hi > c
+    elif FORM == "ge":
+        mask = hi >= c
+    elif FORM == "from":
+        mask = c >= lo
+    elif FORM == "above":
+        mask = c > lo
+    elif FORM == "between":
+        mask = (c >= lo) & (c < hi)
+    elif FORM == "outside":
+        mask = (c < lo) | (c >= hi)
+    elif FORM == "equal":
+        mask = c == lo
+    elif FORM == "odd":
+        mask = ((c % 3) == 1) & (c < hi)
+    elif FORM == "not":
+        mask = (c < hi) == 0
+    v = tl.load(x + c, mask=mask, other=-1.0)
+    tl.store(out + c, v * 2, mask=mask)
+    tl.store(out + BLOCK, tl.sum(v, 0))
+
+
+@pytest.mark.parametrize("form", ["lt", "le", "gt", "ge", "from", "above", "between", "outside", "equal", "odd", "not"])
+def test_ragged_masks(form):
+    kernel = build(mask_kernel, {"out": "*fp32", "x": "*fp32", "lo": "i32", "hi": "i32"}, {"FORM": form, "BLOCK": N})
+    c = np.arange(N)
+    x = RANDOM.integers(-9, 9, N).astype(np.float32)
+    for lo, hi in [(0, N), (3, 101), (64, 64), (-5, 500), (90, 20), (0, 0), (33, 96), (N, -3)]:
+        mask = {
+            "lt": c < hi, "le": c <= hi, "gt": hi > c, "ge": hi >= c, "from": c >= lo, "above": c > lo,
+            "between": (c >= lo) & (c < hi), "outside": (c < lo) | (c >= hi), "equal": c == lo,
+            "odd": (c % 3 == 1) & (c < hi), "not": ~(c < hi),
+        }[form]  # fmt: skip
+        out = np.full(N + 1, 77, np.float32)
+        kernel((1,), out, x, lo, hi)
+        assert np.array_equal(out[:N], np.where(mask, x * 2, 77)), (lo, hi)
+        assert out[N] == np.where(mask, x, -1).sum(), (lo, hi)
+
+
+@triton.jit
+def tile_kernel(out, x, m, n, sm, sn, om, on, M: tl.constexpr, N: tl.constexpr, TURN: tl.constexpr):
+    rows = tl.program_id(0) * M + tl.arange(0, M)
+    columns = tl.program_id(1) * N + tl.arange(0, N)
+    v = tl.load(
+        x + rows[:, None] * sm + columns[None, :] * sn, mask=(rows[:, None] < m) & (columns[None, :] < n), other=5
+    )
+    if TURN:
+        tl.store(
+            out + columns[:, None] * om + rows[None, :] * on,
+            tl.trans(v),
+            mask=(columns[:, None] < n) & (rows[None, :] < m),
+        )
+    else:
+        tl.store(out + rows[:, None] * om + columns[None, :] * on, v, mask=(rows[:, None] < m) & (columns[None, :] < n))
+
+
+@pytest.mark.parametrize("element", ["fp32", "i8", "i64", "fp16"])
+@pytest.mark.parametrize("turn", [False, True])
+def test_ragged_tiles_with_any_strides(turn, element):
+    dtype = NUMPY[element]
+    types = {"out": f"*{element}", "x": f"*{element}", **dict.fromkeys(["m", "n", "sm", "sn", "om", "on"], "i32")}
+    kernel = build(tile_kernel, types, {"M": 16, "N": 64, "TURN": turn})
+    unit = build(
+        tile_kernel,
+        {k: v for k, v in types.items() if k not in ("sn", "on")},
+        {"M": 16, "N": 64, "TURN": turn, "sn": 1, "on": 1},
+    )
+    for m, n in [(16, 64), (37, 129), (1, 1), (15, 70)]:
+        x = RANDOM.integers(-99, 99, (m, n)).astype(dtype)
+        grid = (triton.cdiv(m, 16), triton.cdiv(n, 64))
+        expected = x.T if turn else x
+        out = np.zeros(expected.shape, dtype)
+        unit(grid, out, x, m, n, n, expected.shape[1])
+        assert np.array_equal(out, expected), (m, n)
+        out = np.zeros(expected.shape, dtype)
+        last = x[::-1, ::-1]  # read backwards through negative strides
+        kernel(grid, out, x.ctypes.data + x.nbytes - x.itemsize, m, n, -n, -1, expected.shape[1], 1)
+        assert np.array_equal(out, last.T if turn else last), (m, n)
+
+
+@triton.jit
+def wrap_kernel(out, n, low, FORM: tl.constexpr, BLOCK: tl.constexpr):
+    c = tl.arange(0, BLOCK)
+    if FORM == "range":
+        keep = (c - low).to(tl.uint32) < n.to(tl.uint32)
+    elif FORM == "range_from":
+        keep = (c - low).to(tl.uint32, bitcast=True) >= n.to(tl.uint32)
+    elif FORM == "wide":
+        keep = (c - low).to(tl.uint32).to(tl.int64) < n
+    elif FORM == "small":
+        keep = c.to(tl.int8) < n.to(tl.int8)
+    elif FORM == "small_wide":
+        keep = c.to(tl.uint8).to(tl.int32) <= n
+    elif FORM == "long":
+        keep = (c.to(tl.int64) - low) <= n.to(tl.int64) * 0 + 0x7FFFFFFFFFFFFFFF
+    elif FORM == "hash":
+        keep = (c * 0x5BD1E995).to(tl.int64) < n
+    tl.store(out + c, 1, mask=keep)
+
+
+@pytest.mark.parametrize("form", ["range", "range_from", "wide", "small", "small_wide", "long", "hash"])
+def test_masks_whose_index_wraps(form):
+    kernel = build(wrap_kernel, {"out": "*i32", "n": "i32", "low": "i32"}, {"FORM": form, "BLOCK": 512})
+    c = np.arange(512)
+    for n, low in [(100, 37), (7, 0), (300, -5), (0, 3), (127, 511)]:
+        unsigned = (c - low) % 2**32
+        hashed = (c.astype(np.int32) * np.int32(0x5BD1E995)).astype(np.int64)
+        keep = {
+            "range": unsigned < n, "range_from": unsigned >= n, "wide": unsigned < n,
+            "small": c.astype(np.int8) < np.int32(n).astype(np.int8),
+            "small_wide": c.astype(np.uint8) <= n, "long": c >= 0, "hash": hashed < n,
+        }[form]  # fmt: skip
+        out = np.zeros(512, np.int32)
+        kernel((1,), out, n, low)
+        assert np.array_equal(out, keep), (n, low)
