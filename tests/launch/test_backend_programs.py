@@ -45,6 +45,8 @@ def test_binaries_alone_are_stored_where_triton_is_told_to(tmp_path):
 
 
 def test_what_a_program_says(tmp_path):
+    program = (HERE / "programs_on_cpu.py").read_text().splitlines()
+    line = next(number for number, text in enumerate(program, 1) if "it is positive" in text)
     ran = run("words", tmp_path)
     assert ran.stdout.splitlines() == [
         "launching",
@@ -53,7 +55,8 @@ def test_what_a_program_says(tmp_path):
         "launching",
         *["pid (0, 0, 0) idx () value: -5"] * 2,  # by each of the threads that it asked for
         *["pid (0, 0, 0) here"] * 2,
-        "AssertionFailedError a device assertion failed in `say`",
+        f"AssertionFailedError a device assertion failed in `say`: {HERE}/programs_on_cpu.py:{line}: it is positive, "
+        "in program (0, 0, 0)",
     ]
     assert ran.stderr.endswith("program (0, 0, 0): assertion `it is positive` failed\n")
     assert ran.returncode == 0, ran.stderr

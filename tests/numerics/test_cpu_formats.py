@@ -111,3 +111,19 @@ def test_other_floats_as_e4b15(source):
     assert np.array_equal(np.signbit(got), np.signbit(values))
     exact = np.isin(np.abs(values), table)
     assert exact.sum() >= 254 and np.array_equal(got[exact], values[exact])
+
+
+@triton.jit
+def constant_kernel(out, VALUE: tl.constexpr, TYPE: tl.constexpr, N: tl.constexpr):
+    tl.store(out + tl.arange(0, N), tl.full((N,), VALUE, TYPE).to(tl.uint8, bitcast=True))
+
+
+@pytest.mark.parametrize(
+    ("value", "type_", "bits"),
+    [(-0.0, tl.float8e5, 0x80), (float("inf"), tl.float8e5, 0x7C), (float("-inf"), tl.float8e5, 0xFC),
+     (1.4, tl.float8e5, 0x3E), (-0.0, tl.float8e4nv, 0x80), (-448.0, tl.float8e4nv, 0xFE)],
+)  # fmt: skip
+def test_constants_keep_infinity_and_the_sign_of_zero(value, type_, bits):
+    out = np.zeros(4, np.uint8)
+    build(constant_kernel, {"out": "*u8"}, {"VALUE": value, "TYPE": type_, "N": 4})((1,), out)
+    assert np.array_equal(out, np.full(4, bits, np.uint8))

@@ -21,7 +21,7 @@ def print_kernel(x, n, N: tl.constexpr, FORM: tl.constexpr):
     elif FORM == "several":
         tl.device_print("both:", tl.load(x + i), n)
     elif FORM == "words":
-        tl.device_print('50% of "it"')
+        tl.device_print('50% of "it", à la \\fa')
     elif FORM == "hex":
         tl.device_print("bits:", (i - 1).to(tl.int16), hex=True)
     elif FORM == "wide":
@@ -37,7 +37,7 @@ def print_kernel(x, n, N: tl.constexpr, FORM: tl.constexpr):
         ("tensor", ["idx (0) i: 7", "idx (1) i: 8"]),
         ("several", ["idx (0) both: (operand 0) 0.500000", "idx (1) both: (operand 0) 1.500000",
                      "idx () both: (operand 1) 7"]),
-        ("words", [' 50% of "it"']),
+        ("words", [' 50% of "it", à la \\fa']),
         ("hex", ["idx (0) bits: 0xffff", "idx (1) bits: 0x0000"]),
         ("wide", ["idx (0, 0) v: 1.000000", "idx (1, 0) v: 3.000000"]),
         ("signs", ["idx (0) s: (operand 0) 250", "idx (1) s: (operand 0) 251", "idx (0) s: (operand 1) -1",

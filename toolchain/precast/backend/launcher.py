@@ -17,7 +17,7 @@ Reader = Callable[[Any], list[int]]
 
 
 class AssertionFailedError(PrecastError):
-    """A `tl.device_assert` did not hold; its own words are on standard error."""
+    """A `tl.device_assert` did not hold: its place, its words and the program that said them first."""
 
 
 class CpuLauncher:
@@ -39,11 +39,12 @@ class CpuLauncher:
             values += read(given[place])
         if enter is not None:
             enter(about)
-        held = self._run(entry, struct.pack(f"={len(values)}Q", *values), x, y, z, self._scratch_bytes)
+        failed = self._run(entry, struct.pack(f"={len(values)}Q", *values), x, y, z, self._scratch_bytes)
         if leave is not None:
             leave(about)
-        if not held:
-            raise AssertionFailedError(f"a device assertion failed in `{self._name}`")
+        if failed is not None:
+            words, program = failed
+            raise AssertionFailedError(f"a device assertion failed in `{self._name}`: {words}, in program {program}")
 
 
 def choose_reader(kind: Any) -> Reader | None:

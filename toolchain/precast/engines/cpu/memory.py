@@ -6,6 +6,7 @@ touches no memory.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from precast.engines.cpu.context import Context
 
 
+_BEYOND_FLOAT8 = 1e6
+
+
 def encode_float(value: float, element: str) -> int:
     """The bits of a bf16 or 8-bit float constant, rounded to nearest even."""
     if element == "bf16":
@@ -35,11 +39,15 @@ def encode_float(value: float, element: str) -> int:
         if value != value:
             return (bits >> 16) | 0x40
         return (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    candidates = range(0x100)
+    values = {bits: decode_float8(bits, element) for bits in range(0x100)}
     if value != value:
-        return next(bits for bits in candidates if decode_float8(bits, element) != decode_float8(bits, element))
-    finite = [bits for bits in candidates if abs(decode_float8(bits, element)) < float("inf")]
-    return min(finite, key=lambda bits: (abs(decode_float8(bits, element) - value), bits & 1, bits))
+        return next(bits for bits, each in values.items() if each != each)
+    if math.isinf(value) and value in values.values():
+        return next(bits for bits, each in values.items() if each == value)
+    limited = math.copysign(min(abs(value), _BEYOND_FLOAT8), value)
+    finite = [bits for bits, each in values.items() if math.isfinite(each)]
+    unlike = {bits: math.copysign(1, values[bits]) != math.copysign(1, value) for bits in finite}
+    return min(finite, key=lambda bits: (abs(values[bits] - limited), unlike[bits], bits & 1, bits))
 
 
 def _aligned(element: str, type_: str = "i64") -> str:

@@ -6,6 +6,7 @@ leaves what it said for the launcher: `precast_complaint` of the runtime, at the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from precast.engines.cpu.values import Plain, Scalar, Vector
 if TYPE_CHECKING:
     from precast.engines.cpu.context import Context
 
+_ESCAPED = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 _STANDARD_ERROR = 2
 _ANYWHERE = "precast:/"  # where a unit's texts have the project's files
 _WORDS, _PROGRAM = 8, 16  # where a complaint has them
@@ -71,16 +73,9 @@ def call_variadic(
 
 def unescape(text: str) -> str:
     """A string attribute's text, of which MLIR wrote some bytes as two hexadecimal digits after a backslash."""
-    parts = text.split("\\")
-    found = parts[0]
-    rest = iter(parts[1:])
-    for part in rest:
-        if part == "":  # a backslash itself
-            found += "\\" + next(rest, "")
-        elif part[0] in '"':
-            found += part
-        elif part[0] in "nt":
-            found += {"n": "\n", "t": "\t"}[part[0]] + part[1:]
-        else:
-            found += chr(int(part[:2], 16)) + part[2:]
-    return found
+    data = _ESCAPED.sub(lambda found: _meant(found[1]), text.encode())
+    return data.decode(errors="replace")
+
+
+def _meant(escaped: bytes) -> bytes:
+    return bytes.fromhex(escaped.decode()) if len(escaped) == 2 else {b"n": b"\n", b"t": b"\t"}.get(escaped, escaped)

@@ -23,6 +23,15 @@ static int start_threads(module_state *state) {
     return state->threads ? 0 : (PyErr_NoMemory(), -1);
 }
 
+/* None where all went well, else the words of the assertion that did not hold, or None, and the program's number. */
+static PyObject *tell(int failed, const precast_complaint *said) {
+    if (failed < 0)
+        return PyErr_NoMemory();
+    if (!failed)
+        Py_RETURN_NONE;
+    return Py_BuildValue("(z(III))", said->words, said->program[0], said->program[1], said->program[2]);
+}
+
 /* What the programs print is written by C, so it is let go at once: Python's own output follows it. */
 PyObject *run_programs(PyObject *module, PyObject *positional) {
     module_state *state = PyModule_GetState(module);
@@ -49,11 +58,12 @@ PyObject *run_programs(PyObject *module, PyObject *positional) {
     void *place = (void *)(uintptr_t)address;
     precast_entry entry;
     memcpy(&entry, &place, sizeof entry);
+    precast_complaint said = {0};
     int failed;
     Py_BEGIN_ALLOW_THREADS
-    failed = precast_run_programs(state->threads->pool, entry, values, grid, (size_t)scratch, NULL);
+    failed = precast_run_programs(state->threads->pool, entry, values, grid, (size_t)scratch, &said);
     fflush(stdout);
     Py_END_ALLOW_THREADS
     PyMem_Free(values);
-    return failed < 0 ? PyErr_NoMemory() : PyBool_FromLong(!failed);
+    return tell(failed, &said);
 }
