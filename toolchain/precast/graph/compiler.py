@@ -28,7 +28,7 @@ def choose_compiler(env: Any, machine: str, glibc: str, folder: Path) -> None:
     elif machine != platform.machine() and env.get("CC") in _DEFAULTS:
         env["CC"] = f"{machine}-linux-gnu-gcc"
         if not env.WhereIs(env["CC"]):
-            hint = "install it, or write `env.Precast(glibc=\"2.17\")` in the SConstruct: Precast's extra `zig` has one"
+            hint = 'install it, or write `env.Precast(glibc="2.17")` in the SConstruct: Precast\'s extra `zig` has one'
             raise ToolError(f"there is no C compiler for {machine}: `{env['CC']}` is not here", hint=hint)
 
 
