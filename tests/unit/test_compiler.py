@@ -18,7 +18,7 @@ class Environment(dict):
         super().__init__(CC=c_compiler, ENV={})
         self.installed = installed
 
-    def WhereIs(self, program):  # noqa: N802
+    def WhereIs(self, program):
         return program if program in self.installed else None
 
 
