@@ -85,6 +85,7 @@ def _number(choose: Any) -> Any:
 FLOAT = {
     "addf": np.add, "subf": np.subtract, "mulf": np.multiply, "divf": np.divide, "negf": np.negative, "absf": np.abs,
     "precise_divf": np.divide, "sqrt": np.sqrt, "precise_sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil,
+    "trunc": np.trunc, "roundeven": np.rint, "remf": np.fmod,
     "maxnumf": _number(np.maximum), "minnumf": _number(np.minimum), "maximumf": np.maximum, "minimumf": np.minimum,
 }  # fmt: skip
 

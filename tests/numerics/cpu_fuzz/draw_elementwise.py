@@ -83,8 +83,13 @@ class Elementwise(Drawing):
             self.one(f"arith.{self.pick(names)}", [a, b], type_)
         elif kind < 0.85:
             self.one(f"{self.pick(('arith.negf', 'math.absf'))}", [a], type_)
+        elif kind < 0.9:
+            self.one("arith.remf", [a, b], type_)
+        elif kind < 0.94 and not self.program.signed_zeros:
+            self.one("tt.clampf", [a, b, self.get(type_)], type_, propagateNan=f"{self.pick((0, 0xFFFF))} : i32")
         elif type_.element in ("f32", "f64"):
-            self.one(str(self.pick(("math.sqrt", "math.floor", "math.ceil"))), [a], type_)
+            names = ["math.sqrt", "math.floor", "math.ceil", "math.trunc", "math.roundeven"]
+            self.one(str(self.pick(names + ["tt.precise_sqrt"] * (type_.element == "f32"))), [a], type_)
 
     def function(self) -> None:
         """A function whose rounding is not determined; little may be done with the result."""
@@ -127,7 +132,7 @@ class Elementwise(Drawing):
             return
         if widths[target] > widths[element]:
             self.one("arith.extf", [source], type_.of(target))
-        elif target in SMALL_FLOATS or self.chance(0.2):
-            self.one("tt.fp_to_fp", [source], type_.of(target), rounding="1 : i32")
+        elif target in SMALL_FLOATS or self.chance(0.4):
+            self.one("tt.fp_to_fp", [source], type_.of(target), rounding=f"{self.pick((0, 1))} : i32")
         else:
             self.one("arith.truncf", [source], type_.of(target))

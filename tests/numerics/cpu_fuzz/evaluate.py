@@ -24,7 +24,7 @@ from cpu_fuzz.arithmetic import (
     unsigned,
     widened,
 )  # fmt: skip
-from cpu_fuzz.numbers import FORMATS, REGISTERS, Numbers, cut_to_bf16, from_memory, round_to, to_memory, unit
+from cpu_fuzz.numbers import FORMATS, REGISTERS, Numbers, cut_to, from_memory, round_to, to_memory, unit
 from cpu_fuzz.program import BITS, Block, Function, Op, Type, Value
 
 # Units in the last place by which a function may be off, before the result is rounded to its format.
@@ -183,6 +183,12 @@ class Evaluator:
         result = np.where(top, 0, inside).astype(kind)
         return np.where(top, kind.type(bounds.max), result).view(REGISTERS[element])
 
+    def do_tt_clampf(self, operation: Op, x: Numbers, low: Numbers, high: Numbers) -> Numbers:
+        word = "imumf" if operation.attributes["propagateNan"].startswith("65535") else "numf"
+        element = operation.results[0].type.element
+        raised = FLOAT[f"max{word}"](widened(x), widened(low))
+        return round_to_element(element, FLOAT[f"min{word}"](raised, widened(high)))
+
     def do_arith_fptosi(self, operation: Op, a: Numbers) -> Numbers:
         return self._to_integer(operation, a, True)
 
@@ -194,7 +200,7 @@ class Evaluator:
         if isinstance(a, Inexact):
             return self.inexact("convert", operation.results[0].type, operation, [a])
         if operation.attributes.get("rounding", "").startswith("0"):
-            return cut_to_bf16(a)
+            return cut_to(element, a)
         return round_to(element, a)
 
     do_arith_extf = do_arith_truncf = do_tt_fp_to_fp = _convert

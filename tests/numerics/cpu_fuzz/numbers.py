@@ -48,10 +48,14 @@ def round_to(element: str, values: Numbers) -> Numbers:
         return rounded.astype(REGISTERS[element])
 
 
-def cut_to_bf16(values: Numbers) -> Numbers:
-    """float32 values rounded towards zero to bf16."""
-    bits = np.asarray(values, np.float32).view(np.uint32) & np.uint32(0xFFFF0000)
-    return np.where(np.isnan(values), np.float32(np.nan), bits.view(np.float32))
+def cut_to(element: str, values: Numbers) -> Numbers:
+    """Values rounded towards zero in the format."""
+    exact = np.asarray(values, np.float64)
+    nearest = np.asarray(round_to(element, exact), np.float64)
+    below = np.where(np.isinf(nearest), FORMATS[element][2], np.abs(nearest) - unit(element, exact))
+    with np.errstate(invalid="ignore"):
+        kept = np.where(np.abs(nearest) > np.abs(exact), np.copysign(below, exact), nearest)
+    return kept.astype(REGISTERS[element])
 
 
 def _decode8(element: str) -> Numbers:
