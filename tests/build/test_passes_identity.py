@@ -59,6 +59,6 @@ def test_identity_passes_change_no_byte_with_line_info(tmp_path):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("target", (*EVERY_GPU, "cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4"))
+@pytest.mark.parametrize("target", (*EVERY_GPU, "cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:aarch64"))
 def test_identity_passes_change_no_byte_of_any_unit(target, tmp_path):
     check_identity(jobs_for(target, tmp_path), workers=2)
