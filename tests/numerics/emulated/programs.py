@@ -1,7 +1,7 @@
 """Units for aarch64 run by an emulator. In: TTIR texts. Out: what they write to arrays, and print.
 
-The units of a program are linked into it, with a C library of its own, by the compiler of the package `ziglang`: the
-emulator needs no files of the other machine.
+The units of a program are linked into it by a C compiler for that machine, with a C library of its own: the emulator
+needs no other files.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,15 +17,8 @@ import numpy as np
 from precast.engines import cpu
 
 EMULATOR = shutil.which("qemu-aarch64")
+COMPILER = shutil.which("aarch64-linux-gnu-gcc")
 LEVEL = "aarch64"
-
-
-def compile_c(words: Sequence[str], target: str, caches: Path) -> None:
-    """Runs the C compiler for a target, such as `aarch64-linux-musl`."""
-    environment = {"ZIG_LOCAL_CACHE_DIR": str(caches), "ZIG_GLOBAL_CACHE_DIR": str(caches)}
-    command = [sys.executable, "-m", "ziglang", "cc", "-target", target, *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 class EmulatedProgram:
@@ -45,8 +37,9 @@ class EmulatedProgram:
             objects[-1].write_bytes(image)
         source = Path(__file__).parent / "run_units.c"
         units = ",".join(f"unit_{name}" for name in kernels)
-        words = ["-std=c11", "-O1", "-static", f"-DUNITS={units}", str(source), *map(str, objects), "-lm"]
-        compile_c([*words, "-o", str(folder / "program")], "aarch64-linux-musl", folder / "zig")
+        words = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-static", f"-DUNITS={units}", str(source)]
+        command = [str(COMPILER), *words, *map(str, objects), "-lm", "-o", str(folder / "program")]
+        subprocess.run(command, check=True)
 
     def run(
         self, name: str, grid: Sequence[int], slots: Sequence[int], arrays: Mapping[int, np.ndarray]
@@ -56,9 +49,10 @@ class EmulatedProgram:
         grid = (*grid, 1, 1)[:3]
         words = [struct.pack("=6q", self._names.index(name), *grid, self._scratch[name], len(slots))]
         places, at = {}, len(words[0])
+        filled = [each for each in arrays if arrays[each].nbytes]
         for index, slot in enumerate(map(int, slots)):
-            shared = next((each for each in arrays if each < index and int(slots[each]) == slot), None)
-            if index in arrays:
+            shared = next((each for each in filled if each < index and int(slots[each]) == slot), None)
+            if index in filled:
                 places[index] = at + 8
                 words.append(struct.pack("=q", arrays[index].nbytes) + arrays[index].tobytes())
             elif shared is not None:
