@@ -21,7 +21,7 @@ def print_kernel(x, n, N: tl.constexpr, FORM: tl.constexpr):
     elif FORM == "several":
         tl.device_print("both:", tl.load(x + i), n)
     elif FORM == "words":
-        tl.device_print('50% of "it", à la \\fa')
+        tl.device_print('50% of "it" \\fa')
     elif FORM == "hex":
         tl.device_print("bits:", (i - 1).to(tl.int16), hex=True)
     elif FORM == "wide":
@@ -37,7 +37,7 @@ def print_kernel(x, n, N: tl.constexpr, FORM: tl.constexpr):
         ("tensor", ["idx (0) i: 7", "idx (1) i: 8"]),
         ("several", ["idx (0) both: (operand 0) 0.500000", "idx (1) both: (operand 0) 1.500000",
                      "idx () both: (operand 1) 7"]),
-        ("words", [' 50% of "it", à la \\fa']),
+        ("words", [' 50% of "it" \\fa']),
         ("hex", ["idx (0) bits: 0xffff", "idx (1) bits: 0x0000"]),
         ("wide", ["idx (0, 0) v: 1.000000", "idx (1, 0) v: 3.000000"]),
         ("signs", ["idx (0) s: (operand 0) 250", "idx (1) s: (operand 0) 251", "idx (0) s: (operand 1) -1",
@@ -56,7 +56,7 @@ def test_printed_lines(form, lines, level, capfd):
 @triton.jit
 def check_kernel(x, n, N: tl.constexpr):
     i = tl.arange(0, N)
-    tl.device_assert(tl.load(x + i) < n, "100% too big")
+    tl.device_assert(tl.load(x + i) < n, "100% trop élevé")
 
 
 def test_a_failed_assert_is_told_once(capfd):
@@ -64,7 +64,7 @@ def test_a_failed_assert_is_told_once(capfd):
     kernel = build(check_kernel, {"x": "*i32", "n": "i32"}, {"N": 8}, debug=True)
     assert kernel((3,), x, 8) == 0
     assert kernel((3,), x, 5) == 1
-    assert capfd.readouterr().err == "program (0, 0, 0): assertion `100% too big` failed\n"
+    assert capfd.readouterr().err == "program (0, 0, 0): assertion `100% trop élevé` failed\n"
 
 
 @triton.jit
