@@ -1,6 +1,7 @@
 """libdevice's functions one by one: directed arithmetic and conversions exactly, integers exactly, the rest in ulp."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -197,6 +198,62 @@ def test_functions_in_ulp(name):
     function = math.gamma if name == "tgammaf" else FUNCTIONS[name]
     exact = np.array([function(float(each)) for each in argument])
     assert ulp_error(apply(name, "f32", argument), exact) <= 0.51
+
+
+def exact_erfc(x):
+    """By Taylor's series of erf, or the continued fraction, in 90 digits."""
+    with localcontext() as context:
+        context.prec = 90
+        pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534")
+        z = +x
+        if z < 3:
+            term, total, n = z, z, 0
+            while abs(term) > Decimal(10) ** -80:
+                n += 1
+                term *= -z * z / n
+                total += term / (2 * n + 1)
+            return 1 - 2 * total / pi.sqrt()
+        below = z
+        for k in range(400, 0, -1):
+            below = z + Decimal(k) / 2 / below
+        return (-z * z).exp() / pi.sqrt() / below
+
+
+WIDE = {  # in f64: name, argument from, to, function, units in the last place
+    "erfcx": (-5, 60, lambda x: (x * x).exp() * exact_erfc(x), 6),
+    "normcdf": (-30, 5, lambda x: exact_erfc(-x / Decimal(2).sqrt()) / 2, 6),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_tails_in_f64(name):
+    low, high, function, most = WIDE[name]
+    x = np.linspace(low, high, COUNT)
+    got = apply(name, "f64", x)
+    with localcontext() as context:
+        context.prec = 90
+        for value, argument in zip(got, x, strict=True):
+            exact = function(Decimal(float(argument)))
+            assert abs(Decimal(float(value)) - exact) <= most * Decimal(float(np.spacing(float(exact)))), argument
+    ends = np.full(COUNT, np.nan)
+    ends[:3] = [-np.inf, np.inf, 1e300]
+    limits = {"erfcx": [np.inf, 0.0, 1 / (1e300 * math.sqrt(math.pi))], "normcdf": [0.0, 1.0, 1.0]}[name]
+    assert np.allclose(apply(name, "f64", ends)[:3], limits, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("name", ["sinpi", "cospi"])
+def test_turns_in_f64(name):
+    x = RANDOM.uniform(-3, 3, COUNT)
+    x[:8] = [0.0, -0.0, 1.5, -2.5, 1e300, 2.0**53 - 1, -7.0, 1 - 2.0**-50]
+    got = apply(name, "f64", x)
+    for value, argument in zip(got, x, strict=True):
+        turn = Fraction(float(argument)) % 2 - (Fraction(1, 2) if name == "sinpi" else 0)  # cos(π·turn)
+        turn = min(turn % 2, 2 - turn % 2)
+        sign = 1 if turn <= Fraction(1, 2) else -1
+        rest = float(Fraction(1, 2) - (turn if sign > 0 else 1 - turn))
+        assert abs(value - sign * math.sin(math.pi * rest)) <= 2 * np.spacing(abs(value)), argument
+    if name == "sinpi":
+        assert np.array_equal(np.signbit(got[[0, 1, 4, 6]]), [False, True, False, True])
 
 
 def test_inverses_of_the_error_function():

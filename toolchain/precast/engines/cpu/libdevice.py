@@ -219,28 +219,49 @@ class _Libdevice:
         return self.op("divf", self.filled(x, 1.0), self.call("cbrt", x))
 
     def circular(self, name: str, x: Plain) -> Plain:
-        """sin or cos of π·x, exact at its zeros."""
-        r = self.op("subf", x, self.op("mulf", self.math("roundeven", self.op("mulf", x, 0.5)), 2.0))
-        value = self.call(name, self.op("mulf", r, math.pi))
-        doubled = self.math("absf", self.op("addf", r, r))
+        """sin or cos of π·x, exact at its zeros: of the distance to the next half, by which quarter of a turn it is."""
+        magnitude = self.math("absf", x)
+        even = self.b.binary("andi", self.test("oge", magnitude, 2.0**53), self.test("olt", magnitude, math.inf))
+        near = self.choose(even, self.filled(x, 0.0), x)
+        halves = self.math("roundeven", self.op("addf", near, near))
+        turn = self.op("mulf", self.op("subf", near, self.op("mulf", halves, 0.5)), math.pi)
+        sine, cosine = self.call("sin", turn), self.call("cos", turn)
+        whole = self.op("mulf", self.math("floor", self.op("mulf", halves, 0.25)), 4.0)
+        quarter = self.op("subf", halves, whole)
+        odd = self.b.binary("ori", self.test("oeq", quarter, 1.0), self.test("oeq", quarter, 3.0))
+        back = self.test("oge", quarter, 2.0) if name == "sin" else self.test("oeq", quarter, 1.0)
         if name == "cos":
-            halves = self.b.binary("ori", self.test("oeq", doubled, 1.0), self.test("oeq", doubled, 3.0))
-            return self.choose(halves, self.filled(value, 0.0), value)
-        whole = self.b.binary("ori", self.test("oeq", doubled, 0.0), self.test("oeq", doubled, 2.0))
-        return self.choose(whole, self.math("copysign", self.filled(value, 0.0), x), value)
+            back = self.b.binary("ori", back, self.test("oeq", quarter, 2.0))
+        value = self.choose(odd, cosine, sine) if name == "sin" else self.choose(odd, sine, cosine)
+        value = self.choose(back, self.b.like(value, f"arith.negf {value.name} : {value.type}"), value)
+        if name == "cos":
+            return self.choose(self.test("oeq", value, 0.0), self.filled(value, 0.0), value)
+        return self.choose(self.test("oeq", value, 0.0), self.math("copysign", value, x), value)
+
+    def product_rest(self, x: Plain, y: Plain, product: Plain) -> Plain:
+        """What rounding x·y lost."""
+        return self.fma(x, y, self.b.like(product, f"arith.negf {product.name} : {product.type}"))
 
     def erfcx(self, x: Plain) -> Plain:
-        """exp(x²)·erfc(x); beyond 25 its first terms at infinity."""
+        """exp(x²)·erfc(x); beyond 25 its series at infinity."""
         square = self.op("mulf", x, x)
         near = self.op("mulf", self.call("exp", square), self.call("erfc", x))
-        ratio = self.op("divf", self.filled(x, 0.5), square)
-        series = self.op(
-            "subf",
-            self.filled(x, 1.0),
-            self.op("mulf", ratio, self.op("subf", self.filled(x, 1.0), self.op("mulf", ratio, 3.0))),
-        )
-        far = self.op("divf", self.op("mulf", series, 1 / math.sqrt(math.pi)), x)
+        exact = self.fma(near, self.product_rest(x, x, square), near)
+        near = self.choose(self.test("olt", near, math.inf), exact, near)
+        far = self.horner(self.op("divf", self.filled(x, 0.5), square), _ERFCX_FAR)
+        far = self.op("divf", self.op("mulf", far, 1 / math.sqrt(math.pi)), x)
         return self.choose(self.test("ogt", x, 25.0), far, near)
+
+    def normcdf(self, x: Plain) -> Plain:
+        """erfc(-x/√2) / 2, of an argument that is not rounded."""
+        root = math.sqrt(0.5)
+        turned = self.b.like(x, f"arith.negf {x.name} : {x.type}")
+        z = self.op("mulf", turned, root)
+        rest = self.fma(turned, self.filled(x, _ROOT_REST), self.product_rest(turned, self.filled(x, root), z))
+        slope = self.op("mulf", self.call("exp", self.op("mulf", self.op("mulf", z, z), -1.0)), 2 / math.sqrt(math.pi))
+        value = self.op("subf", self.call("erfc", z), self.op("mulf", rest, slope))
+        value = self.choose(self.test("olt", self.math("absf", x), math.inf), value, self.call("erfc", z))
+        return self.op("mulf", value, 0.5)
 
     def erfc_inverse(self, y: Plain) -> Plain:
         """The x with erfc(x) = y: a rough start, then steps of third order."""
@@ -377,6 +398,8 @@ def _expand_at_infinity(order: int) -> list[float]:
     return found
 
 
+_ROOT_REST = -4.833646656726457e-17  # √½ less its nearest double
+_ERFCX_FAR = [float(math.prod(range(1, 2 * k, 2)) * (-1) ** k) for k in range(8)]  # in 1/(2x²)
 _BESSEL_NEAR = [[1 / (math.factorial(k) * math.factorial(k + order)) for k in range(38)] for order in (0, 1)]
 _BESSEL_FAR = [_expand_at_infinity(order) for order in (0, 1)]
 
@@ -409,7 +432,7 @@ _OTHERS: dict[str, _Function] = {
     "sinpi": _in_f64(lambda m, x: m.circular("sin", x)), "cospi": _in_f64(lambda m, x: m.circular("cos", x)),
     "erfcx": _in_f64(_Libdevice.erfcx), "erfinv": _in_f64(_Libdevice.erf_inverse),
     "erfcinv": _in_f64(_Libdevice.erfc_inverse),
-    "normcdf": _in_f64(lambda m, x: m.op("mulf", m.call("erfc", m.op("mulf", x, -math.sqrt(0.5))), 0.5)),
+    "normcdf": _in_f64(_Libdevice.normcdf),
     "normcdfinv": _in_f64(
         lambda m, x: m.op("mulf", m.erfc_inverse(m.op("addf", x, x)), -math.sqrt(2.0))
     ),
