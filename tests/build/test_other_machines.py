@@ -7,11 +7,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from tree import SCONSTRUCT, Tree
+from tree import Tree
 
 EMULATOR = shutil.which("qemu-aarch64")
 COMPILER = shutil.which("aarch64-linux-gnu-gcc")
 LIBRARIES = Path("/usr/aarch64-linux-gnu")
+SCRIPT = """
+import precast
+
+env = Environment(tools=["default", "precast_tool"], toolpath=[precast.scons_toolpath])
+env.Precast({arguments})
+"""
 PROGRAM = """
 #include <stdio.h>
 #include "demo.h"
@@ -32,8 +38,9 @@ int main(void) {
 """
 
 
-def make_project(folder, target):
+def make_project(folder, target, arguments=""):
     tree = Tree(folder, targets=(target,))
+    tree.write("SConstruct", SCRIPT.format(arguments=arguments))
     tree.add_kernel("half", "value * 0.5")
     return tree
 
@@ -59,8 +66,7 @@ def test_a_release_for_aarch64_runs(tmp_path):
 @pytest.mark.all
 def test_the_manifest_says_the_lowest_glibc(tmp_path):
     pytest.importorskip("ziglang", reason="it takes the extra `zig`")
-    tree = make_project(tmp_path, "cpu:x86-64-v3")
-    tree.write("SConstruct", SCONSTRUCT.replace("Precast()", 'Precast(glibc="2.17")'))
+    tree = make_project(tmp_path, "cpu:x86-64-v3", 'glibc="2.17"')
     release = tree.build().release
     manifest = json.loads((release / "manifest.json").read_text())
     assert tuple(map(int, manifest["glibc"].split("."))) <= (2, 17)
