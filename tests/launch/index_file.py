@@ -29,7 +29,7 @@ FIELDS = {
     "block_3 block_4",
     "steps": "operand opcode reserved",
     "buffers": "pass_name bytes",
-    "rules": "conditions conditions_count assignments assignments_count",
+    "rules": "conditions conditions_count assignments assignments_count device target row reserved",
     "conditions": "steps steps_count relation reserved bound",
     "assignments": "axis value",
     "requirements": "steps steps_count text reserved",

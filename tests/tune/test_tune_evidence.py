@@ -65,7 +65,7 @@ def test_the_schema_takes_what_is_written():
         ("[1.5, 1]", "[1.5, -1]", ":10:66", "-1 is no time"),
         ("[1.5, 1]", "[1.5, true]", ":10:66", "true is no time"),
         ('{"n": 64}', '{"n": 6.5}', ":10:40", "`sizes` must give arguments integers"),
-        ('"num_warps": 8}', '"warps": 8}', ":5:3", "each config gives a value to BLOCK, num_warps and nothing else"),
+        ('"num_warps": 8}', '"warps": 8}', ":5:3", "each config gives values to BLOCK, num_warps and to nothing else"),
         ('"target"', '"tarket"', ":16:12", "unknown key `tarket`"),
         ('"ships": [1]', '"ships": [2]', ":14:11", "`ships` lists configs by number, from 0"),
         ('"device": "NVIDIA H200",', "", ":1:1", "there is no `device`"),

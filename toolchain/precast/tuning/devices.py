@@ -39,7 +39,7 @@ class Device(Protocol):
     kind: str  # of a target: `cuda`, `cpu`
     name: str
     driver: str
-    timer: str  # how times are taken
+    timers: dict[str, str]  # how times are taken, by what the cache holds
     stream: int
 
     def allocate(self, data: np.ndarray[Any, Any]) -> int:
@@ -61,7 +61,7 @@ class Device(Protocol):
 class Host:
     """This machine's processor."""
 
-    kind, driver, timer = "cpu", "", "clock"
+    kind, driver, timers = "cpu", "", {WARM: "clock", FLUSHED: "clock"}
     stream = 2**64 - 1  # precast.h's PRECAST_CPU
 
     def __init__(self) -> None:
@@ -137,7 +137,7 @@ def read_processor() -> str:
 class Cuda:
     """The current CUDA device: the first one that the process sees."""
 
-    kind, timer = "cuda", "cuda graph"
+    kind, timers = "cuda", {WARM: "cuda graph", FLUSHED: "events"}
 
     def __init__(self) -> None:
         self._library = ctypes.CDLL("libcuda.so.1")

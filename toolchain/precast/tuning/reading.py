@@ -25,7 +25,7 @@ Path_ = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One file. Configs give each tuned axis a value; `times` of the problems are in their order."""
+    """One file. Configs give tuned axes values; `times` of the problems are in their order."""
 
     file: str
     kernel: str
@@ -104,8 +104,8 @@ class _Reader:
             yield each
 
     def _config(self, number: int, config: Any, axes: Sequence[str]) -> Mapping[str, Any]:
-        if not isinstance(config, dict) or sorted(config) != sorted(axes):
-            raise self._error(("configs", number), f"each config gives a value to {', '.join(axes)} and nothing else")
+        if not isinstance(config, dict) or not config or not config.keys() <= set(axes):
+            raise self._error(("configs", number), f"each config gives values to {', '.join(axes)} and to nothing else")
         return config
 
     def _problem(self, number: int, problem: Any, configs: int) -> Measured:

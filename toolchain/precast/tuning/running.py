@@ -115,7 +115,7 @@ class _Run:
         return f"; {seconds // 60}:{seconds % 60:02} left"
 
     def _head(self, name: str, about: Mapping[str, Any], target: str) -> dict[str, Any]:
-        device, table = self._device, about["targets"][target]
+        device, table, cache = self._device, about["targets"][target], self._method.cache
         return {
             "axes": about["axes"],
             "configs": table["configs"],
@@ -123,7 +123,7 @@ class _Run:
             "driver": device.driver,
             "kernel": name,
             "method": {
-                "cache": self._method.cache, "rounds": self._method.rounds, "timer": device.timer, "unit": "us",
+                "cache": cache, "rounds": self._method.rounds, "timer": device.timers[cache], "unit": "us",
             },
             "schema": SCHEMA,
             "ships": table["ships"],

@@ -1,0 +1,146 @@
+"""Tuning against a CUDA driver whose clock stands still but for launches: every time is known, and so is the choice."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.all
+
+SETTINGS = """
+[tool.precast]
+name = "shop"
+targets = ["cuda:90"]
+
+[tool.precast.triton]
+PRECAST_ENGINE = "stand-in"
+"""
+
+KERNEL = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, out, n, BLOCK: tl.constexpr):
+    pass
+"""
+
+SPEC = """
+[kernel.add]
+source = "add.py:add"
+grid = ["cdiv(n, BLOCK)"]
+configs = [
+    { BLOCK = 32, num_warps = 1 }, { BLOCK = 64, num_warps = 2 }, { BLOCK = 128, num_warps = 4 }, { BLOCK = 256 },
+]
+
+[kernel.add.args]
+x = { type = "*{dtype}", align = 16 }
+out = { type = "*{dtype}", align = 16 }
+n = "i32"
+
+[kernel.add.matrix]
+dtype = ["fp16", "fp32"]
+
+[[kernel.add.problem]]
+dtype = "fp16"
+n = [100, 5000]
+x = "n"
+out = "n"
+"""
+
+CHOOSE = """
+import ctypes, sys
+sys.path.insert(0, "generated/shop/current/python")
+cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cuda.cuCtxSetCurrent(context)
+import shop
+for dtype in ("fp16", "fp32"):
+    unit, _, _, row = shop.add.choose(1 << 40, 1 << 41, 100, dtype=dtype)
+    print(unit, row)
+"""
+
+
+def microseconds(image: bytes) -> int:
+    """As `timed_cuda.c` has them."""
+    total = 0
+    for byte in image[:64]:
+        total = (total * 31 + byte) % 2**32
+    return 1 + total % 1000
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """The environment of processes that find the driver."""
+    folder = tmp_path_factory.mktemp("driver")
+    flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", str(folder / "libcuda.so.1")]
+    subprocess.run(["cc", *flags, str(HERE / "timed_cuda.c")], check=True)
+    return {**os.environ, "LD_LIBRARY_PATH": str(folder)}
+
+
+def run(folder, environment, *words):
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tuned")
+    (folder / "kernels").mkdir()
+    for name, text in {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": SPEC}.items():
+        (folder / name).write_text(text)
+    run(folder, os.environ, "-m", "precast", "build", "--candidates")
+    return folder
+
+
+def read_expected(project):
+    """Microseconds of the fp16 units by BLOCK."""
+    release = project / "generated/shop/candidates/current"
+    units = json.loads((release / "manifest.json").read_text())["units"]
+    images = {each["unit"]: (release / each["file"]).read_bytes()[each["offset"] :] for each in units}
+    return {
+        block: microseconds(next(data for name, data in images.items() if f"dtype=fp16,BLOCK={block}" in name
+                                 or (f"BLOCK={block}" in name and "dtype=fp16" in name)))
+        for block in (32, 64, 128, 256)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("cache", ["warm", "flushed"])
+def test_times_are_those_of_the_launches_alone(project, driver, cache):
+    run(project, driver, "-m", "precast", "tune", "-o", f"found/{cache}", "--cache", cache, "--rounds", "3")
+    evidence = json.loads((project / f"found/{cache}/add.fake-h1.json").read_text())
+    expected = read_expected(project)
+    assert (evidence["device"], evidence["driver"], evidence["target"]) == ("Fake H1", "CUDA 13.0", "cuda:90")
+    timer = {"warm": "cuda graph", "flushed": "events"}[cache]
+    assert evidence["method"] == {"cache": cache, "rounds": 3, "timer": timer, "unit": "us"}
+    for problem in evidence["problems"]:
+        assert problem["axes"] == {"dtype": "fp16"}
+        blocks = [config["BLOCK"] for config in evidence["configs"]]
+        assert dict(zip(blocks, problem["times"], strict=True)) == pytest.approx(expected, rel=2e-3)
+
+
+def test_a_device_takes_its_own_rows_and_another_of_its_target_the_first_ones(project, driver):
+    """Rows of other types than those that were measured are the default's."""
+    times = {"Fake H1": [9.0, 1.0, 9.0, 9.0], "Other H2": [9.0, 9.0, 1.0, 9.0]}
+    configs = [{"BLOCK": 32, "num_warps": 1}, {"BLOCK": 64, "num_warps": 2}, {"BLOCK": 128, "num_warps": 4}]
+    (project / "tuning").mkdir()
+    for device, row in times.items():
+        problems = [{"axes": {"dtype": "fp16"}, "sizes": {"n": 100}, "times": row[:3]}]
+        evidence = {"schema": 1, "kernel": "add", "target": "cuda:90", "device": device, "axes": ["BLOCK", "num_warps"],
+                    "configs": configs, "problems": problems}  # fmt: skip
+        (project / f"tuning/add.{device[:5].strip().lower()}.json").write_text(json.dumps(evidence))
+    run(project, os.environ, "-m", "precast", "build")
+    for name, block, file in (("Fake H1", 64, "fake"), ("Other H2", 128, "other"), ("Third H3", 64, "fake")):
+        lines = run(project, {**driver, "DEVICE_NAME": name}, "-c", CHOOSE).splitlines()
+        assert [f"BLOCK={block}," in line for line in lines] == [True, True], (name, lines)
+        assert [line.split(" ", 1)[1] for line in lines] == [
+            f"exact, n == 100 (tuning/add.{file}.json)", f"default (tuning/add.{file}.json)",
+        ]  # fmt: skip
