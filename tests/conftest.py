@@ -1,5 +1,6 @@
 """What every tier shares: `--update`, which writes expected texts anew, a C compiler, PyTorch, and other Tritons."""
 
+import compileall
 import importlib
 import os
 import shutil
@@ -28,8 +29,10 @@ KEPT_CC = "PRECAST_TEST_CC"  # where `tree.py` finds the compiler of this run
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Makes the run's C compiler, which keeps its objects. Processes that share the work inherit it."""
+    """Makes the run's C compiler, which keeps its objects, and bytecode of what its many processes import, also where
+    Python is told to write none. Processes that share the work inherit both."""
     if KEPT_CC not in os.environ:
+        compileall.compile_dir(Path(__file__).parents[1] / "toolchain" / "precast", quiet=2)
         folder = Path(tempfile.mkdtemp(prefix="precast-test-cc-"))
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
         os.environ[KEPT_CC] = str(shutil.copy(Path(__file__).with_name("kept_cc.sh"), folder / "cc"))
