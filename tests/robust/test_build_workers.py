@@ -131,9 +131,9 @@ pathlib.Path({str(tmp_path / "forked")!r}).touch()
 
 
 CLOSED = {
-    "closed": "import os; os.closerange(3, 64)",
-    "taken": "import os; os.closerange(3, 64); kept = [os.open('/dev/null', os.O_RDWR) for _ in range(8)]",
-    "and stays": "import os, time; os.closerange(3, 64); time.sleep(1000)",
+    "closed": "import os; os.closerange(3, 4096)",
+    "taken": "import os; os.closerange(3, 4096); kept = [os.open('/dev/null', os.O_RDWR) for _ in range(200)]",
+    "and stays": "import os, time; os.closerange(3, 4096); time.sleep(1000)",
 }
 
 
