@@ -55,7 +55,7 @@ def check_equal_releases(tmp_path, **settings):
     second = two.build("-j2", "-k", PYTHONHASHSEED="2")
     assert first.code == 0, first.err
     for each in (first, second):  # two variants whose text is the same are compiled once: a few are found again
-        assert each.summary["reused"] < each.summary["built"] / 20
+        assert each.summary["reused"] < each.summary["built"] / 5
     assert first.release.name == second.release.name
     assert release_bytes(first.release) == release_bytes(second.release)
     for name, data in release_bytes(first.release).items():
