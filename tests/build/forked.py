@@ -43,15 +43,16 @@ def _read_umask() -> int:
 
 @functools.cache
 def _server(hash_seed: str) -> socket.socket:
-    """A process that has the modules."""
+    """A process that has the modules; no child of this one, whose children are counted by tests."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
-        subprocess.Popen(
+        subprocess.run(
             [sys.executable, __file__, str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
         )
     return ours
 
@@ -104,4 +105,6 @@ def answer(client: socket.socket, out: int, err: int, words: list[str], folder: 
 
 
 if __name__ == "__main__":
+    if os.fork():
+        os._exit(0)
     serve(socket.socket(fileno=int(sys.argv[1])))
