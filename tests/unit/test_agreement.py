@@ -297,11 +297,13 @@ def test_an_import_that_tells_nothing(tmp_path, change, message):
 
 def test_defaults_that_are_no_literals(read):
     source = "SIZE = 4\nSIZE = SIZE * 2\nclass Mode(enum.IntEnum):\n    BIG = 77\n\n"
+    source += "class Flag(enum.IntFlag):\n    A, B = 16, 32\n\n"
     parameters = "V: tl.constexpr = SIZE, W: tl.constexpr = Mode.BIG, X: tl.constexpr = tl.constexpr(SIZE + 1)"
+    parameters += ", Y: tl.constexpr = Flag.A | Flag.B"
     source += f"@triton.jit\ndef kernel(out, n, {parameters}):\n"
-    source += "".join(f"    tl.store(out + {number}, {name})\n" for number, name in enumerate("VWX"))
+    source += "".join(f"    tl.store(out + {number}, {name})\n" for number, name in enumerate("VWXY"))
     text = read(source)[0]
-    assert all(f"arith.constant {value} : i32" in text for value in (8, 77, 9))
+    assert all(f"arith.constant {value} : i32" in text for value in (8, 77, 9, 48))
 
 
 def test_a_default_that_depends_on_the_target(tmp_path):

@@ -122,7 +122,7 @@ def test_each_unit_gets_the_plugins_modules_anew(tmp_path):
 def test_what_a_plugin_reads_is_seen(tmp_path, monkeypatch):
     monkeypatch.setenv("SOME_VARIABLE", "1")
     text = """
-import importlib, json, os
+import ctypes, importlib, json, os, sqlite3
 from pathlib import Path
 here = Path(__file__).parent
 table = json.loads((here / "table.json").read_text())
@@ -133,10 +133,17 @@ def late():
         open(here / "absent.txt")
     except OSError:
         pass
+    try:
+        ctypes.CDLL(str(here / "libnone.so"))
+    except OSError:
+        pass
+    for name in (f"file:{here}/rows.db?mode=ro", ":memory:"):
+        sqlite3.connect(name, uri=True).close()
     return os.environ.get("SOME_VARIABLE"), os.getenv("ABSENT"), importlib.import_module("hidden").VALUE
 """
     write(tmp_path, {"plugins/a": text, "plugins/hidden": "VALUE = 1", "plugins/more/x": ""})
     (tmp_path / "plugins/table.json").write_text("{}")
+    (tmp_path / "plugins/rows.db").write_bytes(b"")
     namespace = Namespace("plugins/a.py", tmp_path)
     module = namespace.load()
     with namespace.inside():
@@ -148,6 +155,8 @@ def late():
         (ReadKind.DATA, "plugins/table.json"): True,
         (ReadKind.DATA, "plugins/hidden.py"): True,
         (ReadKind.DATA, "plugins/absent.txt"): False,
+        (ReadKind.DATA, "plugins/libnone.so"): False,
+        (ReadKind.DATA, "plugins/rows.db"): True,
         (ReadKind.DIRECTORY, "plugins/more"): True,
         (ReadKind.ENVIRONMENT, "SOME_VARIABLE"): True,
         (ReadKind.ENVIRONMENT, "ABSENT"): False,

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from precast.reads import Read, ReadKind, digest_directory, digest_file, digest_variable
 
@@ -24,6 +25,7 @@ OWN_FOLDERS = ("build", "generated")  # of the project: what is made, not what i
 SYSTEM_FOLDERS = ("/proc", "/dev", "/sys", "/etc", "/usr/lib", "/lib", "/usr/share")
 INSTALLED_FOLDERS = frozenset(("site-packages", "dist-packages"))
 LISTINGS = ("os.listdir", "os.scandir")
+EVENTS = frozenset({"open", "import", "ctypes.dlopen", "sqlite3.connect", *LISTINGS})
 CODE = (".py", ".pyc", ".so", ".pyd")
 PRIVATE_VARIABLES = ("TMPDIR", "HOME")  # a process's own: they say where its scratch folder is
 
@@ -138,7 +140,7 @@ def _install() -> None:
 
 
 def _hear(event: str, arguments: tuple[Any, ...]) -> None:
-    if _WATCHES and event in ("open", "import", *LISTINGS):
+    if _WATCHES and event in EVENTS:
         path = _read_path(event, arguments)
         if path is not None:
             for watch in _WATCHES:
@@ -157,4 +159,13 @@ def _read_path(event: str, arguments: tuple[Any, ...]) -> str | None:
         path = None if written else path
     if path is None:
         path = "." if event in LISTINGS else None
-    return os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else None
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None
+    text = os.fsdecode(path)
+    return (database_file(text) if event == "sqlite3.connect" else text) or None
+
+
+def database_file(name: str) -> str:
+    """The file of an SQLite database by the name or address that it is opened with; empty for one in memory."""
+    path = unquote(name.removeprefix("file:").partition("?")[0]) if name.startswith("file:") else name
+    return "" if path == ":memory:" else path

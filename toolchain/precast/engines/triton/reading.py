@@ -14,9 +14,8 @@ import types
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
-from precast.passes.watching import is_installed_code, is_shared, source_of
+from precast.passes.watching import database_file, is_installed_code, is_shared, source_of
 from precast.reads import NO_PATHS, Read, ReadKind, digest_directory, digest_file, digest_package, digest_variable
 from precast.store import digest_bytes
 
@@ -171,17 +170,11 @@ def _read_path(event: str, arguments: tuple[Any, ...], is_import: bool) -> str |
         return None
     path = os.fsdecode(given)
     if event == "sqlite3.connect":
-        path = _database_path(path)
+        path = database_file(path)
     if not is_import:
         return path or None
     code = source_of(Path(path))
     return None if is_installed_code(code) or is_shared(code) else str(code)
-
-
-def _database_path(name: str) -> str:
-    """The file of an SQLite database; empty for one in memory."""
-    path = unquote(name.removeprefix("file:").partition("?")[0]) if name.startswith("file:") else name
-    return "" if path == ":memory:" else path
 
 
 def is_silent(frame: types.FrameType | None, event: str = "") -> bool:
