@@ -104,6 +104,22 @@ def test_comment_rebuilds_no_image(triton_tree):
     assert triton_tree.build().steps == []
 
 
+def test_a_source_that_is_a_link_counts_by_what_it_leads_to(tree):
+    source = tree.folder / "kernels" / "scale.py"
+    source.rename(source.with_name("first.txt"))
+    source.symlink_to("first.txt")
+    assert tree.build().code == 0
+    shutil.copy(source, source.with_name("second.txt"))
+    source.unlink()
+    source.symlink_to("second.txt")
+    assert tree.build().compiled == []
+    tree.edit("kernels/second.txt", "import triton\n", "import triton\n\nOTHER = 2\n")
+    build = tree.build()
+    assert (build.code, build.compiled) == (0, units("scale"))
+    tree.edit("kernels/first.txt", "import triton\n", "import triton\n\nNOBODY_READS = 3\n")
+    assert tree.build().steps == []
+
+
 def test_constexpr_in_one_spec_rebuilds_its_units(tree):
     before = images(tree.build())
     tree.edit("kernels/scale.toml", "BLOCK = [128]", "BLOCK = [256]")

@@ -146,7 +146,7 @@ def _tell_new(session: Session, step: UnitStep, reads: Sequence[Read]) -> None:
 def _refuse_moved(session: Session, step: UnitStep) -> None:
     """`ToolError` for sources that are not what the plan saw: nobody knows which state of them was compiled."""
     sources = [each for each in step.given.around.sources if not each[0].startswith(INSTALLED)]
-    moved = [name for name, digest in sources if session.index.digest(name) != digest]
+    moved = [name for name, digest in sources if session.index.digest_content(name) != digest]
     if moved:
         raise ToolError(f"{', '.join(moved)} changed while {step.name} was built", hint="build again")
 
