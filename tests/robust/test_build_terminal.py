@@ -157,3 +157,35 @@ def test_hanging_up_ends_it(tmp_path):
     os.kill(terminal.child, signal.SIGTERM)
     lines, code = terminal.end()
     assert lines == ["interrupted"] and code in (130, 143)  # SCons may be the one that hears it
+
+
+TALKING = """
+import precast
+
+print("a script")
+env = Environment(tools=["default", "precast_tool"], toolpath=[precast.scons_toolpath])
+said = env.Command("build/said", [], "echo a program; echo its errors >&2; printf 'no end'; touch $TARGET")
+env.Depends(env.Precast(), said)
+"""
+TALK = ["a script", "a program", "its errors", "no end"]
+
+
+def make_talking_tree(folder):
+    tree = make_tree(folder, 1, "")
+    tree.write("SConstruct", TALKING)
+    return tree
+
+
+def test_what_programs_print_leaves_the_bar_alone(tmp_path):
+    """What SCons, an SConstruct or a compiler prints stands above the display, in whole lines."""
+    tree = make_talking_tree(tmp_path / "p")
+    lines, code = Terminal(tree.folder, 200, "build").end()
+    assert code == 0 and lines[:-1] == TALK and lines[-1].startswith("1 built"), lines
+
+
+@pytest.mark.all
+def test_what_programs_print_is_no_event(tmp_path):
+    tree = make_talking_tree(tmp_path / "p")
+    build = tree.build()
+    assert build.code == 0 and build.err.splitlines() == TALK
+    assert len(build.out.splitlines()) == len(build.events)

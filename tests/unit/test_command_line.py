@@ -56,6 +56,13 @@ SAID = {
         "error: there is no `kernels/pyproject.toml`\n"
         "hint: run this in a project's folder, or give it with --project; `precast init kernels` makes one\n"
     ),
+    "plan --project pyproject.toml": (
+        "error: `pyproject.toml` is a file\nhint: --project takes the folder that it lies in\n"
+    ),
+    "build scale@cuda:90": (
+        "error: no kernel matches `scale@cuda:90`\n"
+        "hint: this takes kernels, and `--target` their targets: that unit is one of `scale`\n"
+    ),
     "why scale": (
         "error: `scale` is not a unit: no `@target` at its end\n"
         "hint: units look like `softmax:BLOCK=1024,stride%16@cuda:90`\n"
@@ -210,6 +217,12 @@ def test_a_folder_s_settings_count_where_they_are_precast_s(say, capsys):
         file.write("[tool.precast]\n")
     code, told = say("plan")
     assert code == 1 and told.startswith("../pyproject.toml:4:")
+    with open("../pyproject.toml", "w") as file:
+        file.write("tool = 3\n")
+    assert say("plan") == (
+        1,
+        "../pyproject.toml:1:8: error: `tool` must be a table, not an integer\n    tool = 3\n           ^\n",
+    )
 
 
 def test_a_folder_can_be_named_before_and_after_the_command(say, capsys):

@@ -344,7 +344,7 @@ def test_a_read_only_project_can_be_planned(tmp_path):
 def test_two_configs_of_one_name(tmp_path):
     spec = SPEC.replace("BLOCK = [128]\n", "").replace("grid =", "configs = [{ BLOCK = 1 }, { BLOCK = 1 }]\ngrid =")
     make_project(tmp_path, {"kernels/scale.toml": spec})
-    assert error_text(tmp_path).splitlines()[0] == "error: 2 variants are called `scale:dtype=fp16,BLOCK=1@cuda:80`"
+    assert error_text(tmp_path).splitlines()[0] == "kernels/scale.toml:3:27: error: this config is there twice"
 
 
 def test_ignored_variables_are_a_warning(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ def project(folder, settings, **options):
 def test_everything_that_can_be_said(tmp_path):
     (tmp_path / "ptxas").write_text("")
     (tmp_path / "src").mkdir()
-    (tmp_path / "shared").mkdir()
+    (tmp_path / "ops").mkdir()
     found = project(
         tmp_path,
         """
@@ -27,7 +27,7 @@ def test_everything_that_can_be_said(tmp_path):
         version = "2.1"
         targets = ["cuda:90", "cpu:x86-64-v3"]
         kernels = ["specs/*.toml", "more/*.toml"]
-        pythonpath = ["src", "./src/../shared"]
+        pythonpath = ["src", "./src/../ops"]
         line_info = true
         time_limit_s = 60
         memory_limit_mb = 4096
@@ -56,7 +56,7 @@ def test_everything_that_can_be_said(tmp_path):
     assert (found.name, found.version) == ("demo", "2.1")
     assert found.targets == (Target("cuda", "90"), Target("cpu", "x86-64-v3"))
     assert found.kernels == ("specs/*.toml", "more/*.toml")
-    assert found.search_path == (tmp_path / "src", tmp_path / "shared")
+    assert found.search_path == (tmp_path / "src", tmp_path / "ops")
     environment = (("AMDGCN_USE_BUFFER_OPS", "0"), ("TRITON_F32_DEFAULT", "ieee"))
     heard = (("FLA_USE_TMA", "1"), ("GEMS_VENDOR", "nvidia"))
     assert found.settings == CompileSettings(True, environment, str(tmp_path / "ptxas"), heard)
@@ -245,7 +245,7 @@ pyproject.toml:5:13: error: `line_info` must be true or false, not a string
     line_info = "yes"
                 ^~~~~
 
-pyproject.toml:6:16: error: `time_limit_s` must not be negative
+pyproject.toml:6:16: error: `time_limit_s` must be at least 1
     time_limit_s = -1
                    ^~""",
         ),

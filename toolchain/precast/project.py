@@ -16,6 +16,7 @@ from precast.cache.settings import ADDRESS_HINT, SIZE_HINT, CacheSettings, find_
 from precast.digest import digest_text
 from precast.errors import Place, SpecError
 from precast.reads import Read, ReadKind, digest_place, read_variable
+from precast.settings import BUDGET_KEYS, CACHE_KEYS, MAX_UNITS, PASS_KEYS, PROJECT_KEYS, TOOL_KEYS
 from precast.spec.model import CompileSettings, Options
 from precast.spec.options import check_defaults, pattern_errors
 from precast.spec.problems import Problems
@@ -25,13 +26,6 @@ from precast.spec.toml import Document, Node, read_document
 from precast.target import NATIVE, Backend, Target, find_machine, read_native_level
 
 SETTINGS_FILE = "pyproject.toml"
-KEYS = (
-    "name", "version", "targets", "kernels", "pythonpath", "defaults", "pass", "tools", "triton", "environment",
-    "line_info", "time_limit_s", "memory_limit_mb", "max_units", "budget", "cache",
-)  # fmt: skip
-MAX_UNITS = 10_000
-CACHE_KEYS = ("url", "read", "write", "limit")
-PASS_KEYS = ("use", "kernels", "variants", "targets", "options", "at", "enabled")
 TRITON_VARIABLE = r"(TRITON|AMDGCN|LLVM|MLIR|PRECAST)_[A-Z0-9_]+"
 # What a worker process is started with, for itself.
 OWN_VARIABLES = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "SYSTEMROOT", "HOME", "TMPDIR", "LC_ALL", "LANG"})
@@ -76,6 +70,8 @@ def read_project(folder: Path, *, native: str | None = None) -> Project:
     """
     if not (folder / SETTINGS_FILE).is_file():
         hint = f"run this in a project's folder, or give it with --project; `precast init {folder}` makes one"
+        if folder.is_file():
+            raise SpecError(f"`{folder}` is a file", hint="--project takes the folder that it lies in")
         raise SpecError(f"there is no `{folder / SETTINGS_FILE}`", hint=hint)
     document = read_document(folder / SETTINGS_FILE, str(folder / SETTINGS_FILE))
     tables = document.root.table()
@@ -101,7 +97,7 @@ class _Reader:
         self._reads = [Read(ReadKind.DATA, SETTINGS_FILE, document.digest)]
 
     def read(self) -> Project:
-        self._problems.add(self._table.unknown_keys(KEYS))
+        self._problems.add(self._table.unknown_keys(PROJECT_KEYS.names))
         targets = self._targets()
         defaults = self._node_table("defaults")
         self._problems.add(check_defaults(defaults, targets))
@@ -115,7 +111,7 @@ class _Reader:
             python_path=self._texts("pythonpath", Project.python_path, self._check_folder),
             passes=tuple(self._passes()),
             settings=self._settings(),
-            time_limit_s=float(self._integer(self._fields, "time_limit_s", 600)),
+            time_limit_s=float(self._integer(self._fields, "time_limit_s", 600, least=1)),
             memory_limit_mb=self._integer(self._fields, "memory_limit_mb", 0),
             max_units=self._integer(self._fields, "max_units", MAX_UNITS),
             release_bytes=self._integer(budget, "release_bytes", 0),
@@ -217,13 +213,13 @@ class _Reader:
         if not (self._folder / node.text()).is_dir():
             raise node.error(f"there is no folder `{self._folder / node.text()}`")
 
-    def _integer(self, fields: Mapping[str, Node], key: str, default: int) -> int:
+    def _integer(self, fields: Mapping[str, Node], key: str, default: int, least: int = 0) -> int:
         with self._problems.collect():
             if key not in fields:
                 return default
             value = fields[key].integer()
-            if value < 0:
-                raise fields[key].error(f"`{key}` must not be negative")
+            if value < least:
+                raise fields[key].error(f"`{key}` must {f'be at least {least}' if least else 'not be negative'}")
             return value
         return default
 
@@ -231,7 +227,7 @@ class _Reader:
         """`[tool.precast.budget]`: how much a release may have."""
         fields = self._node_table("budget")
         if fields:
-            self._problems.add(self._fields["budget"].unknown_keys(("release_bytes",)))
+            self._problems.add(self._fields["budget"].unknown_keys(BUDGET_KEYS.names))
         return fields
 
     def _node_table(self, key: str) -> dict[str, Node]:
@@ -243,7 +239,7 @@ class _Reader:
         """`[tool.precast.cache]`: nothing of it may change what is built."""
         if "cache" not in self._fields:
             return CacheSettings()
-        self._problems.add(self._fields["cache"].unknown_keys(CACHE_KEYS))
+        self._problems.add(self._fields["cache"].unknown_keys(CACHE_KEYS.names))
         found = CacheSettings()
         for name, node in self._node_table("cache").items():
             with self._problems.collect():
@@ -263,7 +259,7 @@ class _Reader:
             line_info = self._fields["line_info"].boolean() if "line_info" in self._fields else False
         if "tools" in self._fields:
             with self._problems.collect():
-                self._problems.add(self._fields["tools"].unknown_keys(("ptxas",), "tool"))
+                self._problems.add(self._fields["tools"].unknown_keys(TOOL_KEYS.names, "tool"))
                 tools = self._fields["tools"].table()
                 ptxas = self._tool(tools["ptxas"]) if "ptxas" in tools else ""
         environment = tuple(sorted(self._environment()))
@@ -307,12 +303,12 @@ class _Reader:
     def _passes(self) -> Iterator[PassSelection]:
         if "pass" in self._fields:
             with self._problems.collect():
-                for node in self._fields["pass"].items():
+                for node in self._fields["pass"].tables():
                     with self._problems.collect():
                         yield self._selection(node)
 
     def _selection(self, node: Node) -> PassSelection:
-        self._problems.add(node.unknown_keys(PASS_KEYS))
+        self._problems.add(node.unknown_keys(PASS_KEYS.names))
         fields = node.table()
         if "use" not in fields:
             raise node.key_error("a pass needs `use`", 'write `use = "name-of-the-pass"`')

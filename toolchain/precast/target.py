@@ -96,7 +96,7 @@ class OptionRule:
     name: str
     kind: type[int] | type[bool] | type[str]
     minimum: int = 0
-    maximum: int | None = None
+    maximum: int = 2**31 - 1
     power_of_two: bool = False
     choices: tuple[str | int, ...] = ()
 
@@ -111,7 +111,7 @@ class OptionRule:
     def _bounds_fault(self, value: int) -> str | None:
         if value < self.minimum:
             return f"must be at least {self.minimum}"
-        if self.maximum is not None and value > self.maximum:
+        if value > self.maximum:
             return f"must be at most {self.maximum}"
         return "must be a power of two" if self.power_of_two and value & (value - 1) else None
 

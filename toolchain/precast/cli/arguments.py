@@ -76,7 +76,8 @@ def has_settings(folder: Path) -> bool:
         return False
     except (OSError, ValueError):
         return True
-    return "precast" in table.get("tool", {})
+    tools = table.get("tool", {})
+    return not isinstance(tools, dict) or "precast" in tools
 
 
 def find_project(start: Path) -> Path:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import groupby
+from pathlib import Path
 
 from precast.artifact import Facts
 from precast.cli.arguments import add_project, add_sort
 from precast.cli.streams import terminal_columns
 from precast.codec import to_json
-from precast.errors import SpecError
-from precast.report.inspect import BuiltUnit, find_units, read_built_units, read_stage
+from precast.errors import PrecastError, SpecError, escape_controls
+from precast.plan import plan_project
+from precast.project import read_project
+from precast.report.inspect import BuiltUnit, describe_conditions, find_units, read_built_units, read_stage
 from precast.report.table import Cell, Row, number_cell, render_table, size_cell, sort_rows
 from precast.spec.naming import parse_unit_text
 from precast.target import expand_native
 
+UNKNOWN: dict[str, object] = {"hints": None, "requires": None, "equal": None}  # of a unit that is planned no more
 HELP = "show what is known of built units, or a stage's text of one"
 
 
@@ -38,11 +43,23 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.stage:
         return print_stage(found, arguments.stage)
     if arguments.json:
+        conditions = read_conditions(arguments.project)
         for unit in found:
-            print(to_json(unit.result))
+            print(json.dumps({**json.loads(to_json(unit.result)), **conditions.get(unit.result.unit, UNKNOWN)}))
         return 0
     print("\n".join(list_units(found, arguments.sort, terminal_columns())))
     return 0
+
+
+def read_conditions(folder: Path) -> dict[str, dict[str, object]]:
+    """What launches of each unit must meet, as the specs say it now; nothing, and a warning, where they cannot be
+    read."""
+    try:
+        plan = plan_project(read_project(folder))
+    except PrecastError as error:
+        print(f"warning: what launches must meet is not known: {escape_controls(str(error))}", file=sys.stderr)
+        return {}
+    return {str(each.unit): describe_conditions(each.unit) for each in plan.units}
 
 
 def list_units(found: Sequence[BuiltUnit], sort: str = "", columns: int | None = None) -> Iterator[str]:

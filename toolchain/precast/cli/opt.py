@@ -32,7 +32,14 @@ HELP = "run passes on an IR file or on a built unit's IR, and print the result"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", help="a file (.ttir, .ttgir, .loops, .mlir; - for standard input), or a built unit")
     parser.add_argument("--target", help="such as cuda:90; a built unit has its own")
-    parser.add_argument("--pass", dest="passes", action="append", default=[], metavar="NAME{option=value …}")
+    parser.add_argument(
+        "--pass",
+        dest="passes",
+        action="append",
+        default=[],
+        metavar="NAME{option=value …}",
+        help="a pass to run, with its options in braces; repeatable",
+    )
     parser.add_argument("--native", action="append", default=[], metavar="LIBRARY", help="a native plugin library")
     parser.add_argument("--stage", help="a built unit's stage to start from (default: ttir); the IR of standard input")
     parser.add_argument("--pipeline", type=Path, metavar="FILE", help="run a saved pipeline")
@@ -40,8 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--stop-after", metavar="STAGE", help="go on with the compiler's own stages, up to this one")
     parser.add_argument("--split-input-file", action="store_true", help="parts between `// -----` lines are files")
     parser.add_argument("--verify-diagnostics", action="store_true", help="compare with `expected-error` comments")
-    parser.add_argument("--print-before", action="append", default=[], metavar="NAME|all")
-    parser.add_argument("--print-after", action="append", default=[], metavar="NAME|all")
+    parser.add_argument("--print-before", action="append", default=[], metavar="NAME|all", help="the IR before a pass")
+    parser.add_argument("--print-after", action="append", default=[], metavar="NAME|all", help="the IR after a pass")
     add_project(parser)
 
 

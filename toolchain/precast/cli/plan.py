@@ -13,6 +13,7 @@ from precast.cli.streams import terminal_columns
 from precast.graph.steps import check_launchers
 from precast.plan import Plan, plan_project
 from precast.project import read_project
+from precast.report.inspect import describe_conditions
 from precast.report.table import Row, render_table, sort_rows
 from precast.spec.model import KernelSpec, Values, format_constant
 
@@ -49,8 +50,7 @@ def describe_plan(plan: Plan) -> dict[str, list[dict[str, object]]]:
                 "kernel": planned.unit.kernel,
                 "variant": str(planned.unit.variant).partition(":")[2],
                 "target": str(planned.unit.target),
-                "hints": [str(hint) for hint in planned.unit.variant.hints],
-                "requires": list(planned.unit.requires),
+                **describe_conditions(planned.unit),
                 "outputs": list(planned.outputs),
             }
             for planned in plan.units

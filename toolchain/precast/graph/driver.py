@@ -114,9 +114,10 @@ def _run_graph(session: Session) -> None:
     if not script.exists():
         script = Path(__file__).parent / "toolpath" / "default_sconstruct.py"
         arguments += ["-f", str(script)]
-    with contextlib.redirect_stdout(sys.stderr), telling_disk_faults(session.folder / BUILD):
+    errors = sys.stderr
+    with telling_disk_faults(session.folder / BUILD):
         script.read_bytes()  # of a disk at fault SCons would print where in SCons it found out
-        code = scons_surface.run_scons(arguments)
+        code = scons_surface.run_scons(arguments, lambda line: session.tell_output(line, errors))
     if session.fault is not None:
         raise session.fault
     if not code and not session.begun:

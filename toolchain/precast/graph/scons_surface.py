@@ -7,8 +7,12 @@ ends, a decider that asks the index, and a signature file that may be damaged.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
+import subprocess
 import sys
+import tempfile
+import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from functools import partial
@@ -19,6 +23,7 @@ import SCons.Action
 import SCons.Errors
 import SCons.Node
 import SCons.Node.FS
+import SCons.Platform.posix
 import SCons.SConsign
 import SCons.Script
 import SCons.Script.Main
@@ -202,8 +207,53 @@ def leaves_of(nodes: list[Any]) -> set[str]:
     return leaves
 
 
-def run_scons(arguments: list[str]) -> int:
-    """Runs SCons in this process, deaf to `SCONSFLAGS`; its exit code."""
+class Lines(io.StringIO):
+    """A stream that hands on whole lines, from any thread."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        super().__init__()
+        self._say = say
+        self._rest = ""
+        self._lock = threading.Lock()
+
+    def write(self, text: str) -> int:
+        with self._lock:
+            *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            self._say(line)
+        return len(text)
+
+    def end(self) -> None:
+        """Hands on what no end of a line came after."""
+        if self._rest:
+            self.write("\n")
+
+
+def _run_program(lines: Lines, words: list[str], environment: dict[str, str]) -> int:
+    """A program's exit code. What it prints goes through a file: one that stays behind may keep a pipe open."""
+    with tempfile.TemporaryFile() as output:
+        code = subprocess.Popen(words, env=environment, stdout=output, stderr=subprocess.STDOUT).wait()
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    lines.write(text if text.endswith("\n") or not text else f"{text}\n")
+    return code
+
+
+def run_scons(arguments: list[str], say: Callable[[str], None]) -> int:
+    """Runs SCons in this process, deaf to `SCONSFLAGS`; its exit code. `say` gets each line that it prints, or that a
+    program which it runs prints: nothing writes where a bar is drawn."""
+    lines = Lines(say)
+    platform, run_program = SCons.Platform.posix, SCons.Platform.posix.exec_subprocess
+    platform.exec_subprocess = partial(_run_program, lines)
+    try:
+        with contextlib.redirect_stdout(lines), contextlib.redirect_stderr(lines):
+            return _run_main(arguments)
+    finally:
+        platform.exec_subprocess = run_program
+        lines.end()
+
+
+def _run_main(arguments: list[str]) -> int:
     before, flags = sys.argv, os.environ.pop(FLAGS_VARIABLE, None)
     sys.argv = ["scons", *arguments]
     try:

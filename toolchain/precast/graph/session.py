@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from precast.errors import BuildFailed, CompileError, PlanError, PrecastError
 from precast.graph.checking import check_units, choose_samples
@@ -271,6 +271,11 @@ class Session:
     def warn(self, message: str) -> None:
         with self._lock:
             self._reporter.warned(message)
+
+    def tell_output(self, line: str, stream: TextIO) -> None:
+        """Hands on a line that SCons or a program of its printed."""
+        with self._lock:
+            self._reporter.said(line, stream)
 
     @contextmanager
     def running(self, step: Step) -> Iterator[None]:

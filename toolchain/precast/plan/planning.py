@@ -307,9 +307,10 @@ class _Planner:
         names = [spec.name for spec in specs] + [part.kernel for part in self._parts.failed]
         for glob in kernels if not self._problems.errors and all(names) else ():
             if not any(fnmatchcase(name, glob) for name in names):
-                self._problems.add(
-                    [SpecError(f"no kernel matches `{glob}`", hint=nearest_hint(glob, names, "kernels"))]
-                )
+                hint = nearest_hint(glob, names, "kernels")
+                if (kernel := glob.partition("@")[0].partition(":")[0]) in names:
+                    hint = f"this takes kernels, and `--target` their targets: that unit is one of `{kernel}`"
+                self._problems.add([SpecError(f"no kernel matches `{glob}`", hint=hint)])
         for glob in target_globs:
             if not any(target.matches(glob) for target in targets):
                 known = map(str, self._project.targets)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 from collections.abc import Callable
+from typing import TextIO
 
 from precast.errors import PrecastError, ToolError
 from precast.progress.events import Reporter, Summary
@@ -36,6 +37,9 @@ class CarefulReporter:
 
     def warned(self, message: str) -> None:
         self._tell(lambda reporter: reporter.warned(message))
+
+    def said(self, line: str, stream: TextIO) -> None:
+        self._tell(lambda reporter: reporter.said(line, stream))
 
     def finish(self, summary: Summary) -> None:
         self.finished = True

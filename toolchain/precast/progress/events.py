@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TextIO
 
 from precast.errors import BuildFailed, PrecastError, ToolError
 
@@ -59,6 +59,9 @@ class Reporter(Protocol):
 
     def warned(self, message: str) -> None: ...
 
+    def said(self, line: str, stream: TextIO) -> None:
+        """A program that the build runs printed a line, which belongs on `stream`."""
+
     def finish(self, summary: Summary) -> None:
         """The last event, however the build ended."""
 
@@ -79,6 +82,9 @@ class SilentReporter:
         pass
 
     def warned(self, message: str) -> None:
+        pass
+
+    def said(self, line: str, stream: TextIO) -> None:
         pass
 
     def finish(self, summary: Summary) -> None:

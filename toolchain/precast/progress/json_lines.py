@@ -9,6 +9,7 @@ from typing import TextIO
 from precast.errors import PrecastError
 from precast.progress.events import Summary
 from precast.progress.failure import describe_failure
+from precast.progress.plain import write_line
 
 
 class JsonReporter:
@@ -32,6 +33,9 @@ class JsonReporter:
     def warned(self, message: str) -> None:
         self._write("warning", message=message)
 
+    def said(self, line: str, stream: TextIO) -> None:
+        write_line(line, stream)
+
     def finish(self, summary: Summary) -> None:
         values = asdict(summary)
         if not summary.checked:
@@ -39,5 +43,4 @@ class JsonReporter:
         self._write("summary", **values)
 
     def _write(self, event: str, **values: object) -> None:
-        self._stream.write(json.dumps({"event": event, **values}, ensure_ascii=False) + "\n")
-        self._stream.flush()
+        write_line(json.dumps({"event": event, **values}, ensure_ascii=False), self._stream)

@@ -8,6 +8,11 @@ from precast.errors import PrecastError, escape_controls
 from precast.progress.events import SilentReporter, Summary
 
 
+def write_line(line: str, stream: TextIO) -> None:
+    stream.write(line + "\n")
+    stream.flush()
+
+
 class QuietReporter(SilentReporter):
     """Warnings alone."""
 
@@ -17,9 +22,11 @@ class QuietReporter(SilentReporter):
     def warned(self, message: str) -> None:
         self._write(f"warning: {message}")
 
+    def said(self, line: str, stream: TextIO) -> None:
+        write_line(line, stream)
+
     def _write(self, line: str) -> None:
-        self._stream.write(escape_controls(line) + "\n")
-        self._stream.flush()
+        write_line(escape_controls(line), self._stream)
 
 
 class PlainReporter(QuietReporter):

@@ -21,6 +21,7 @@ from rich.text import Text
 from precast.errors import PrecastError, escape_controls
 from precast.progress.events import Summary
 from precast.progress.fitting import fit_text
+from precast.progress.plain import write_line
 from precast.spec.naming import shorten_unit_text
 
 MARGIN = 3  # where a terminal shows ^C: it must not begin another line
@@ -59,6 +60,12 @@ class TerminalReporter:
 
     def warned(self, message: str) -> None:
         self._say(f"warning: {message}", "yellow")
+
+    def said(self, line: str, stream: TextIO) -> None:
+        if stream.isatty():  # this one, as far as anybody can tell: the display must make room
+            self._console.print(Text.from_ansi(line), soft_wrap=True)
+        else:
+            write_line(line, stream)
 
     def finish(self, summary: Summary) -> None:
         self._display.stop()

@@ -13,6 +13,7 @@ from pathlib import Path
 from precast.artifact import UnitResult
 from precast.codec import CodecError, from_json
 from precast.errors import SpecError, ToolError, nearest_hint
+from precast.spec.model import Unit
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,15 @@ def find_units(built: Sequence[BuiltUnit], *patterns: str) -> tuple[BuiltUnit, .
 def matches(unit: BuiltUnit, pattern: str) -> bool:
     text = unit.result.unit
     return any(name == pattern or fnmatchcase(name, pattern) for name in (text, text.rpartition("@")[0], unit.kernel))
+
+
+def describe_conditions(unit: Unit) -> dict[str, object]:
+    """What a launch of the unit must meet: hints, requirements, and arguments that equal a value."""
+    return {
+        "hints": [str(hint) for hint in unit.variant.hints],
+        "requires": list(unit.requires),
+        "equal": {each.name: each.equal for each in unit.arguments if each.equal is not None},
+    }
 
 
 def read_stage(unit: BuiltUnit, stage: str) -> bytes:

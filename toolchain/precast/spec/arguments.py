@@ -7,21 +7,22 @@ import math
 from collections.abc import Iterable, Sequence
 
 from precast.errors import Place
+from precast.spec.keys import ARGUMENT_KEYS
 from precast.spec.model import ArgumentSpec, Hint
 from precast.spec.problems import Problems
 from precast.spec.toml import Node
+from precast.spec.types import is_unknown
 
-KEYS = ("type", "align", "range32", "specialize", "each", "equal")
 MAXIMUM_HINT_VARIANTS = 8
 
 
 def read_argument(name: str, node: Node, problems: Problems) -> ArgumentSpec | None:
-    """One entry of `args`: a type's text, or a table of `KEYS`; None when it has no type."""
+    """One entry of `args`: a type's text, or a table of `ARGUMENT_KEYS`; None when it has no type."""
     if isinstance(node.value, str):
         return ArgumentSpec(name, node.text(), where=node.inside)
     with problems.collect():
         fields = node.table()
-        problems.add(node.unknown_keys(KEYS))
+        problems.add(node.unknown_keys(ARGUMENT_KEYS.names))
         if "type" not in fields:
             raise node.key_error(f"argument `{name}` has no type", 'write `type = "i32"`')
         kind = fields["type"]
@@ -69,6 +70,8 @@ def check_specialized(node: Node, kind: str) -> None:
 
 
 def _check_promises(argument: ArgumentSpec, fields: dict[str, Node]) -> None:
+    if is_unknown(argument.type):  # which is told itself
+        return
     if argument.range32 and not argument.type.startswith("*"):
         raise fields["range32"].key_error(f"`range32` is for pointers, not for `{argument.type}`")
     if argument.align > 1 and argument.type.startswith(("fp", "bf", "tensordesc", "(")):

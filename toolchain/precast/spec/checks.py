@@ -10,15 +10,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 from precast.errors import SpecError, nearest_hint
 from precast.grid import Expression, Opcode, Step, parse_grid, parse_requirement, parse_value
-from precast.spec.matrix import AXIS_PLACE
+from precast.spec.keys import MAXIMUM_REQUIREMENTS
+from precast.spec.matrix import AXIS_PLACE, config_names
 from precast.spec.model import Constant, KernelSpec
 from precast.spec.options import ALL_OPTIONS
 from precast.spec.signature import Parameter, Signature
 from precast.spec.table import KernelTable
 from precast.spec.toml import Node
+from precast.spec.types import is_unknown
 from precast.target import Target
-
-MAXIMUM_REQUIREMENTS = 32
 
 
 def check_names(table: KernelTable, spec: KernelSpec) -> None:
@@ -54,7 +54,8 @@ def check_values(
 ) -> None:
     """Every run-time argument has a type and every constexpr a value, on each target, but those yet to be asked for."""
     typed = set(table.sub_table("args"))
-    tried = {*table.sub_table("matrix"), *table.sub_table("constants")}  # one that was refused has its error already
+    # One that was refused has its error already.
+    tried = {*table.sub_table("matrix"), *table.sub_table("constants"), *(() if spec.configs else config_names(table))}
     for parameter in signature.parameters:
         if not parameter.constexpr and parameter.name not in typed:
             message = f"argument `{parameter.name}` of `{spec.source.function}` has no type"
@@ -179,9 +180,9 @@ def read_names(spec: KernelSpec) -> set[str]:
 
 
 def grid_names(spec: KernelSpec) -> Iterator[str]:
-    """The names whose values are integers in every variant."""
+    """The names whose values are integers in every variant, or whose types are none at all: these are told there."""
     for argument in spec.arguments:
-        if argument.type[:1] in "iu" or argument.type.startswith("{"):
+        if argument.type[:1] in "iu" or argument.type.startswith("{") or is_unknown(argument.type):
             yield argument.name
     values: dict[str, list[Constant]] = {name: [value] for name, value in spec.constants}
     stated = {*values, *(axis.name for axis in spec.axes)}

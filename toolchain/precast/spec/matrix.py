@@ -123,6 +123,8 @@ def read_constants(table: KernelTable, constexprs: Sequence[str]) -> Values:
         table.problems.add(table.fields["constants"].unknown_keys(constexprs, "constexpr"))
     for name, node in table.sub_table("constants").items():
         with table.problems.collect():
+            if name in table.sub_table("matrix"):
+                raise node.key_error(f"`{name}` is in `constants` and in `matrix`", "leave it in one of them")
             found.append((name, read_constant(table, node)))
     return tuple(found)
 
@@ -153,22 +155,38 @@ def find_places(table: KernelTable) -> dict[str, None]:
     return dict.fromkeys(name for value in values for name in AXIS_PLACE.findall(str(value)))
 
 
+def config_names(table: KernelTable) -> set[str]:
+    """What the written configs give values, whether these can be read or not."""
+    node = table.fields.get("configs")
+    configs = node.value if node and isinstance(node.value, list) else []
+    return {name for config in configs if isinstance(config, dict) for name in config}
+
+
 def check_configs(table: KernelTable, configs: Sequence[Values]) -> None:
-    """`SpecError` when configs name an axis of the matrix."""
-    taken = sorted({name for config in configs for name, _ in config} & set(table.sub_table("matrix")))
-    if taken:
-        raise table.fields["configs"].key_error(
-            f"`{taken[0]}` is in `configs` and in `matrix`", "leave it in one of them"
-        )
+    """`SpecError` when configs name an axis of the matrix, or what `constants` gives a value."""
+    for key in ("matrix", "constants"):
+        taken = sorted({name for config in configs for name, _ in config} & set(table.sub_table(key)))
+        if taken:
+            message = f"`{taken[0]}` is in `configs` and in `{key}`"
+            raise table.fields["configs"].key_error(message, "leave it in one of them")
 
 
 def _written_configs(table: KernelTable, node: Node, constexprs: Sequence[str]) -> tuple[Values, ...]:
-    for item in node.items():
+    for item in node.tables():
         known = (*constexprs, *(rule.name for rules in OPTIONS.values() for rule in rules), *find_places(table))
         table.problems.add(item.unknown_keys(known, "constexpr or option"))
-    return tuple(
-        tuple((name, read_constant(table, value)) for name, value in item.table().items()) for item in node.items()
-    )
+    found: dict[Values, None] = {}
+    for item in node.items():
+        config = tuple((name, read_constant(table, value)) for name, value in item.table().items())
+        if _words(config) in map(_words, found):
+            raise item.error("this config is there twice")
+        found[config] = None
+    return tuple(found)
+
+
+def _words(config: Values) -> frozenset[tuple[str, str]]:
+    """What tells a config from another: `1` is not `true`, and the order of names says nothing."""
+    return frozenset((name, format_constant(value)) for name, value in config)
 
 
 def _source_configs(node: Node, signature: Signature) -> tuple[Values, ...]:

@@ -48,6 +48,9 @@ def read_sections(table: KernelTable, axis_names: Iterable[str]) -> tuple[Target
     sections = []
     for pattern, node in table.sub_table("target").items():
         with table.problems.collect():
+            if not isinstance(node.value, dict):
+                hint = f'write it below [kernel.{table.name}.target."cuda:*"], or another glob'
+                raise node.key_error(f"`{pattern}` is said of no target", hint)
             entries = node.table()
             options = read_options({name: each for name, each in entries.items() if name not in names}, table.problems)
             axes = tuple(_section_axis(table, name, each) for name, each in entries.items() if name in names)
@@ -64,6 +67,8 @@ def read_only(table: KernelTable) -> tuple[str, ...]:
     """The globs of the targets that the kernel is built for."""
     with table.problems.collect():
         if "only" in table.fields:
+            if not table.fields["only"].items():
+                raise table.fields["only"].error("`only` is empty", "leave it out for all targets of the project")
             for item in table.fields["only"].items():
                 table.problems.add(pattern_errors(item.text(), item.place))
             return table.fields["only"].texts()
@@ -83,8 +88,10 @@ def check_options(table: KernelTable, defaults: Mapping[str, Node], targets: Seq
     sections = [OptionNodes("*", defaults), OptionNodes("*", {**table.sub_table("options"), **matrix})]
     table.problems.add(unknown_options(table.sub_table("options"), "*"))
     for pattern, node in table.sub_table("target").items():
+        if not isinstance(node.value, dict):  # told where the sections are read
+            continue
         table.problems.add(pattern_errors(pattern, node.key))
-        options = {name: each for name, each in node.table().items() if name not in axes} if node.value else {}
+        options = {name: each for name, each in node.table().items() if name not in axes}
         table.problems.add(unknown_options(options, pattern, axes))
         sections.append(OptionNodes(pattern, options))
     table.problems.add(option_errors(sections, targets))
@@ -119,7 +126,7 @@ def option_errors(sections: Sequence[OptionNodes], targets: Iterable[Target]) ->
             own = RULES[name].fault(value.value) if name in RULES else None
             has = find_option(target.kind, name) is not None
             fault = own or (option_fault(target, name, value.value) if has else None)
-            if fault:
+            if fault and not value.is_too_large:  # which is told where it is read
                 message = f"option `{name}` = {format_constant(value.scalar())} {fault}"
                 refused.setdefault((message, value.place), (value, []))[1].append("" if own else str(target))
     for (message, _), (value, names) in refused.items():

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from precast.errors import Place
+from precast.spec.keys import KERNEL_KEYS
 from precast.spec.problems import Problems
 from precast.spec.references import References
 from precast.spec.toml import Node
-
-KEYS = ("source", "grid", "args", "matrix", "constants", "configs", "options", "target", "only", "hints", "requires",
-        "problem", "tune", "ship")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class KernelTable:
 
     def check_shape(self) -> None:
         """Unknown keys; raises where a sub-table is no table, for what should be in it would be missed as well."""
-        self.problems.add(self.node.unknown_keys(KEYS))
+        self.problems.add(self.node.unknown_keys(KERNEL_KEYS.names))
         shapes = Problems()
         for key in ("args", "matrix", "constants", "options", "target"):
             if key in self.fields:

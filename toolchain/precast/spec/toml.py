@@ -86,14 +86,30 @@ class Node:
 
     def _typed(self, kind: type[Kind]) -> Kind:
         if type(self.value) is not kind:
-            raise self.error(f"`{self.label}` must be {KIND_NAMES[kind]}, not {describe(self.value)}")
-        self._check_size()
+            hint = self._header_hint if isinstance(self.value, list) else None
+            raise self.error(f"`{self.label}` must be {KIND_NAMES[kind]}, not {describe(self.value)}", hint)
+        self._check_value()
         return self.value
 
-    def _check_size(self) -> None:
-        """TOML's integers have 64 bits, and so have those of a release; Python's parser takes longer ones."""
-        if isinstance(self.value, int) and not SMALLEST <= self.value <= LARGEST:
+    def _check_value(self) -> None:
+        """TOML's integers have 64 bits, and so have those of a release; Python's parser takes longer ones. No text of
+        ours may end early."""
+        if self.is_too_large:
             raise self.error(f"`{self.label}` does not fit in 64 bits")
+        if isinstance(self.value, str) and "\0" in self.value:
+            raise self.error(f"`{self.label}` has the character U+0000 in it")
+
+    @property
+    def is_too_large(self) -> bool:
+        return isinstance(self.value, int) and not SMALLEST <= self.value <= LARGEST
+
+    @property
+    def _header_hint(self) -> str | None:
+        """How the header is written, where a table has that of an array, or an array that of a table."""
+        name = ".".join(part for part in self.path if isinstance(part, str))
+        if self.path in self.document.values:
+            return None
+        return f"write `[[{name}]]`" if isinstance(self.value, dict) else f"write `[{name}]`, once"
 
     @property
     def label(self) -> str:
@@ -113,6 +129,12 @@ class Node:
         """The elements of an array."""
         return [self.child(index, value) for index, value in enumerate(self._typed(list))]
 
+    def tables(self) -> list[Node]:
+        """The elements of an array of tables, which may be written one by one."""
+        if isinstance(self.value, dict):
+            raise self.error(f"`{self.label}` must be an array, not a table", self._header_hint)
+        return self.items()
+
     def table(self) -> dict[str, Node]:
         """The entries of a table, in the order written."""
         return {name: self.child(name, value) for name, value in self._typed(dict).items()}
@@ -122,7 +144,7 @@ class Node:
 
     def scalar(self) -> Scalar:
         """A scalar: string, boolean, integer or float."""
-        self._check_size()
+        self._check_value()
         if isinstance(self.value, (str, bool, int, float)):
             return self.value
         raise self.error(f"`{self.label}` must be a string, a number, true or false, not {describe(self.value)}")

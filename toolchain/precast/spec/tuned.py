@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from precast.errors import nearest_hint
 from precast.grid import Expression, Opcode, Step, parse_value
+from precast.spec.keys import TENSOR_KEYS
 from precast.spec.matrix import AXIS_PLACE, read_constant
 from precast.spec.model import Constant, KernelSpec
 from precast.spec.problem import MOST_SHIPPED, Problem, ProblemArgument, Tuning
@@ -67,7 +68,7 @@ def _read_problems(table: KernelTable, spec: KernelSpec, tuned: Collection[str])
         message = f"kernel `{spec.name}` has problems and no grid to run them with"
         raise table.fields["problem"].key_error(message, f"write `grid` in [kernel.{spec.name}]")
     found = []
-    for item in table.fields["problem"].items():
+    for item in table.fields["problem"].tables():
         with table.problems.collect():
             found.append(_ProblemReader(table, spec, tuned, item).read())
     return found
@@ -142,7 +143,7 @@ class _ProblemReader:
         if not isinstance(node.value, dict):
             return ProblemArgument(name, expressions=(self._expression(node),))
         fields = node.table()
-        self._table.problems.add(node.unknown_keys(("elements", "below")))
+        self._table.problems.add(node.unknown_keys(TENSOR_KEYS.names))
         if "elements" not in fields:
             raise node.key_error(f"tensor `{name}` has no number of elements", 'write `elements = "m * n"`')
         below = self._expression(fields["below"]) if "below" in fields else None

@@ -83,6 +83,17 @@ def parse_type(text: str) -> ArgumentType:
     raise unknown_type(word)
 
 
+def is_unknown(text: str) -> bool:
+    """Whether a type's text, as the spec has it, is that of no type, whatever fills its places."""
+    if "{" in text:
+        return False
+    try:
+        parse_type(text)
+    except SpecError:
+        return True
+    return False
+
+
 def unknown_type(text: str) -> SpecError:
     near = nearest_hint(text, [*BITS, *(f"*{word}" for word in BITS)], "types")
     hint = near if near.startswith("did") else f"types are {', '.join(BITS)}, `*T`, `tensordesc<T[128,64]>`, `(T, T)`"
