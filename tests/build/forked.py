@@ -28,7 +28,8 @@ def run_forked(words: list[str], environment: dict[str, str], seconds: float) ->
     with ours, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         ours.settimeout(seconds)
         with theirs:
-            socket.send_fds(_server(next(TURNS)), [request], [theirs.fileno(), out.fileno(), err.fileno()])
+            server = _server(next(TURNS), environment.get("PYTHONPATH", ""))
+            socket.send_fds(server, [request], [theirs.fileno(), out.fileno(), err.fileno()])
         answer = ours.recv(4)
         out.seek(0), err.seek(0)
         texts = out.read().decode(), err.read().decode()
@@ -42,7 +43,7 @@ def _read_umask() -> int:
 
 
 @functools.cache
-def _server(hash_seed: str) -> socket.socket:
+def _server(hash_seed: str, path: str) -> socket.socket:
     """A process that has the modules; no child of this one, whose children are counted by tests."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -51,7 +52,7 @@ def _server(hash_seed: str) -> socket.socket:
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": path},
             check=True,
         )
     return ours
