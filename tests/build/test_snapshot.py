@@ -116,6 +116,9 @@ EDITS = {
     "release": lambda folder: next((folder / "generated/demo").glob("1.0*/include/demo.h")).unlink(),
     "pointer": lambda folder: (folder / "generated/demo/release.json").unlink(),
     "current": lambda folder: lead_to(folder / "generated/demo/current", "elsewhere"),
+    "unfinished memory": lambda folder: write(folder / "build/.digests.json.0123456789ab.tmp", ""),
+    "unfinished snapshot": lambda folder: write(folder / "build/snapshots/.all.0123456789ab.tmp", ""),
+    "unfinished entry": lambda folder: write(folder / "build/entries/.0123.0123456789ab.tmp", ""),
 }  # fmt: skip
 
 

@@ -1,9 +1,10 @@
 /* What the drivers for tests have in common: calls are counted, fail and dawdle on demand; modules, launches and memory
  * are kept. Each driver includes it once.
  *
- * An image is the text `fake <symbol> <parameter sizes, comma-separated>`; a launch copies its parameters by them. A
- * stream's address says its device: (device + 1) << 16 | number. Compiled with OLD a driver lacks what older ones lack;
- * DEVICES says how many devices it has. */
+ * An image is an ELF file, of which all sections are read. The first one's text is `fake <symbol> <parameter sizes,
+ * comma-separated>`; a launch copies its parameters by them. A stream's address says its device: (device + 1) << 16 |
+ * number. Compiled with OLD a driver lacks what older ones lack; DEVICES says how many devices it has. */
+#include <elf.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,17 +93,45 @@ int fake_live_modules(void) { return add_locked(&live_modules, 0); }
 int fake_launch_count(void) { return add_locked(&launch_count, 0); }
 const fake_launch *fake_last_launch(void) { return &last; }
 
+/* A section's bytes, for whoever calls to free, with an end to their text. Believes what the image says. */
+static char *read_section(const char *image, const Elf64_Ehdr *header, int number) {
+    Elf64_Shdr section;
+    memcpy(&section, image + header->e_shoff + number * sizeof section, sizeof section);
+    size_t size = section.sh_type == SHT_NULL || section.sh_type == SHT_NOBITS ? 0 : section.sh_size;
+    char *bytes = malloc(size + 1);
+    if (bytes) {
+        memcpy(bytes, image + section.sh_offset * !!size, size);
+        bytes[size] = 0;
+    }
+    return bytes;
+}
+
+/* The text of an image that is one, cut to the size of `text`. */
+static int read_image(const char *image, char text[1024]) {
+    Elf64_Ehdr header;
+    memcpy(&header, image, sizeof header);
+    if (memcmp(image, ELFMAG, SELFMAG))
+        return 0;
+    for (int i = 0; i < header.e_shnum; i++) {
+        char *bytes = read_section(image, &header, i);
+        if (i == 1 && bytes)
+            snprintf(text, 1024, "%s", bytes);
+        free(bytes);
+    }
+    return !strncmp(text, "fake ", 5);
+}
+
 static int load_module(void **found, const char *image, int device) {
-    char sizes[512] = "", *rest;
+    char sizes[512] = "", text[1024] = "", *rest;
     if (load_delay_ms)
         usleep((useconds_t)load_delay_ms * 1000);
-    if (strncmp(image, "fake ", 5))
+    if (!read_image(image, text))
         return INVALID_IMAGE;
     pthread_mutex_lock(&lock);
     module *made = &modules[module_count++];
     memset(made, 0, sizeof *made);
-    sscanf(image, "fake %255s %511s", made->symbol, sizes);
-    for (char *part = strtok_r(sizes, ",", &rest); part; part = strtok_r(NULL, ",", &rest))
+    sscanf(text, "fake %255s %511s", made->symbol, sizes);
+    for (char *part = strtok_r(sizes, ",", &rest); part && made->count < 128; part = strtok_r(NULL, ",", &rest))
         made->sizes[made->count++] = atoi(part);
     made->loaded = 1;
     made->device = device;

@@ -75,10 +75,14 @@ class IndexFile:
                 return number
         raise LookupError(f"no record of {section} has {wanted}")
 
-    def seal(self, path: Path) -> None:
+    def sealed(self) -> bytes:
+        """The bytes with their digest right."""
         self.data[56:88] = bytes(32)
         self.data[56:88] = hashlib.sha256(self.data).digest()
-        path.write_bytes(self.data)
+        return bytes(self.data)
+
+    def seal(self, path: Path) -> None:
+        path.write_bytes(self.sealed())
 
     def _place(self, section: str, number: int) -> int:
         return self.span(section)[0] + RECORDS[section].size * number

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import struct
 import subprocess
 import sysconfig
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,7 @@ RECORD_CONSTANTS = (
 
 @dataclass(frozen=True)
 class TestUnit:
-    """A unit with its facts, and the line that defines it in C (CPU) or the image (GPU)."""
+    """A unit with its facts, and the line that defines it in C (CPU) or the text of its image (GPU)."""
 
     __test__ = False
     unit: Unit
@@ -205,7 +206,7 @@ def all_units() -> list[TestUnit]:
 
 
 def fake_image(each: TestUnit) -> str:
-    """The text that the drivers for tests take for an image."""
+    """The text in an image that the drivers for tests understand."""
     sizes = []
     for parameter in each.facts.parameters:
         if parameter.kind == "descriptor":
@@ -214,6 +215,16 @@ def fake_image(each: TestUnit) -> str:
         else:
             sizes.append(SIZES.get(parameter.type, 8))
     return f"fake {each.facts.symbol} {','.join(map(str, sizes))}\0"
+
+
+def wrap_image(text: bytes) -> bytes:
+    """An ELF file whose first section is the text; the others are none and the names of all."""
+    names = b"\0text\0names\0"
+    table = 64 + len(text) + len(names)
+    header = struct.pack("<4sBBB9xHHIQQQIHHHHHH", b"\x7fELF", 2, 1, 1, 2, 190, 1, 0, 0, table, 0, 64, 0, 0, 64, 3, 2)
+    sections = ((0, 0, 0, 0), (1, 1, 64, len(text)), (6, 3, 64 + len(text), len(names)))
+    records = [struct.pack("<IIQQQQIIQQ", *section[:2], 0, 0, *section[2:], 0, 0, 1, 0) for section in sections]
+    return b"".join([header, text, names, *records])
 
 
 SELECTION = (
@@ -279,7 +290,7 @@ def _write_packs(folder: Path, units: Sequence[TestUnit], places: dict[str, Imag
         if each.unit.target.backend != "cpu":
             groups.setdefault((each.unit.target.folder, each.unit.kernel), []).append(each)
     for (target, kernel), members in sorted(groups.items()):
-        data = write_pack([(str(each.unit), each.body.encode()) for each in members])
+        data = write_pack([(str(each.unit), wrap_image(each.body.encode())) for each in members])
         path = f"targets/{target}/{kernel}.pack"
         write(folder / path, data)
         for entry in read_pack(data):

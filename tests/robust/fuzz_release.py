@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ PATCHES = (
     ("&modules[module_count++]", "&modules[module_count++ % MOST_MODULES]"),
 )
 LIMITS = "allocator_may_return_null=1:max_allocation_size_mb=16:detect_leaks=1"
-KERNELS = ("scale", "record", "tally", "nothing", "features", "steady", "typed")
+KERNELS = ("scale", "record", "tally", "nothing", "features", "steady", "typed", "count", "bounded")
 
 
 def choose_units():
@@ -69,6 +70,15 @@ class Fuzzer:
         warnings = ("-Wall", "-Wextra", "-Werror")
         launch_release.run(["cc", *FLAGS, *warnings, f"-I{RUNTIME}", *sources, "-o", str(program), "-lpthread", "-ldl"])
         return program
+
+    def read_corpus(self, entries: Sequence[Mapping[str, bytes]]) -> None:
+        """Has the runtime take releases in which some files, by name, are others."""
+        for number, files in enumerate(entries):
+            folder = self.folder / f"work-corpus.corpus/{number}"
+            folder.mkdir(parents=True)
+            for name, data in files.items():
+                (folder / name.replace("/", "#")).write_bytes(data)
+        self.run("corpus", 0, len(entries))
 
     def run(self, target: str, seed: int, rounds: int, first: int = 0) -> int:
         """Runs rounds of one target; how many of them the runtime took."""

@@ -2,7 +2,10 @@
  *
  * Each round changes one file of the release BASE, writes it to its copy WORK, repairs the digests that would give the
  * change away (most of the time), opens WORK, and does everything with it that can be done. A round depends on SEED and
- * its number alone; where a sanitizer stops the program, it says which round that was. */
+ * its number alone; where a sanitizer stops the program, it says which round that was. The target `corpus` takes what
+ * once did harm: FOLDER/FIRST, FOLDER/FIRST + 1 …, where FOLDER is WORK.corpus, hold files that take the place of WORK's
+ * for a round. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -51,10 +54,10 @@ static uint64_t odd_number(uint64_t count) {
                                     : kind == kinds + 2 ? random_bits() : UINT64_C(1) << below(64);
 }
 
-static bytes read_base(const char *name) {
-    char path[4096];
+static bytes read_from(const char *folder, const char *name) {
+    char path[8192];
     struct stat facts;
-    snprintf(path, sizeof path, "%s/%s", base, name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
     int file = open(path, O_RDONLY);
     if (file < 0 || fstat(file, &facts)) {
         perror(path);
@@ -66,6 +69,8 @@ static bytes read_base(const char *name) {
     close(file);
     return all;
 }
+
+static bytes read_base(const char *name) { return read_from(base, name); }
 
 static void write_work(const char *name, const unsigned char *data, size_t size) {
     char path[4096];
@@ -87,15 +92,6 @@ static void hash(const unsigned char *data, size_t size, unsigned char digest[32
 
 /* ---- index ---- */
 
-static const uint32_t sizes[PRECAST_SECTIONS] = {
-    1, sizeof(precast_kernel_record), sizeof(precast_argument_record), sizeof(precast_slot_record),
-    sizeof(precast_axis_record), sizeof(precast_value_record), sizeof(precast_file_record),
-    sizeof(precast_image_record), sizeof(precast_unit_record), 1, sizeof(precast_parameter_record),
-    sizeof(precast_hint_record), sizeof(precast_descriptor_record), sizeof(precast_step_record),
-    sizeof(precast_buffer_record), sizeof(precast_rule_record), sizeof(precast_condition_record),
-    sizeof(precast_assignment_record), sizeof(precast_requirement_record),
-};
-
 static void seal_index(unsigned char *data, size_t size) {
     memset(data + DIGEST_AT, 0, 32);
     unsigned char digest[32];
@@ -115,15 +111,16 @@ static void change_record(unsigned char *data, size_t size) {
     const precast_header *header = (const precast_header *)data;
     unsigned number = once_in(3) ? PRECAST_UNITS : once_in(5) ? PRECAST_KERNELS : (unsigned)below(PRECAST_SECTIONS);
     precast_section section = header->sections[number];
-    if (!section.count || section.offset + (uint64_t)section.count * sizes[number] > size)
+    const size_t whole = precast_record_sizes[number];
+    if (!section.count || section.offset + section.count * whole > size)
         return;
-    unsigned char *record = data + section.offset + below(section.count) * sizes[number];
-    const unsigned char *other = data + section.offset + below(section.count) * sizes[number];
-    size_t width = sizes[number] == 1 ? 1 : (size_t)1 << below(4);
-    size_t field = below(sizes[number] / width) * width;
+    unsigned char *record = data + section.offset + below(section.count) * whole;
+    const unsigned char *other = data + section.offset + below(section.count) * whole;
+    size_t width = whole == 1 ? 1 : (size_t)1 << below(4);
+    size_t field = below(whole / width) * width;
     uint64_t value = odd_number(header->sections[below(PRECAST_SECTIONS)].count);
     if (once_in(4))
-        memmove(record, other, sizes[number]);
+        memmove(record, other, whole);
     else if (once_in(4))
         memmove(record + field, other + field, width);
     else
@@ -257,7 +254,14 @@ static void fuzz_index(const bytes *index, unsigned char *data) {
     open_and_use();
 }
 
-/* Other spans, whose digests are right; bytes that are no image of the driver's. */
+/* A field of an ELF file's header, or of a record of its tables, becomes an odd number. */
+static void change_elf(unsigned char *image, size_t size) {
+    size_t width = (size_t)1 << (1 + below(3)), from = once_in(2) ? 0 : size - 3 * 64;
+    uint64_t value = odd_number(size);
+    memcpy(image + from + below((from ? 3 * 64 : 64) / width) * width, &value, width);
+}
+
+/* Other spans, whose digests are right; images that say of themselves what is not so. */
 static void fuzz_pack(const bytes *index, const bytes *pack, unsigned char *data) {
     unsigned char *changed = data + index->size + SPARE;
     size_t size = pack->size;
@@ -269,6 +273,8 @@ static void fuzz_pack(const bytes *index, const bytes *pack, unsigned char *data
     precast_image_record *image = &images[below(header->sections[PRECAST_IMAGES].count)];
     for (uint64_t changes = below(4); changes; changes--)
         changed[below(size)] = once_in(2) ? 0 : (unsigned char)random_bits();
+    if (once_in(3) && files[image->file].size == size)
+        change_elf(changed + image->offset, image->size);
     if (once_in(4))
         size = below(size) + 1;
     if (once_in(3))
@@ -281,13 +287,8 @@ static void fuzz_pack(const bytes *index, const bytes *pack, unsigned char *data
             hash(changed, size, files[i].digest);
         }
     for (uint32_t i = 0; i < header->sections[PRECAST_IMAGES].count && !once_in(10); i++)
-        if (images[i].offset <= size && images[i].size <= size - images[i].offset &&
-            files[images[i].file].size == size) {
-            /* The driver for tests trusts an image that begins as one; as others do. */
-            if (memcmp(changed + images[i].offset, pack->data + images[i].offset, images[i].size) && images[i].size)
-                changed[images[i].offset] = 'x';
+        if (images[i].offset <= size && images[i].size <= size - images[i].offset && files[images[i].file].size == size)
             hash(changed + images[i].offset, images[i].size, images[i].digest);
-        }
     seal_index(data, index->size);
     write_work("index.bin", data, index->size);
     write_work("targets/cuda-90/steady.pack", changed, size);
@@ -386,6 +387,40 @@ static void fuzz_grid(void) {
     free(steps), free(slots), free(types);
 }
 
+/* Copies files of a flat folder into WORK; `#` stands for `/` in their names. */
+static void put_files(const char *folder, int from_base) {
+    struct dirent *entry;
+    DIR *files = opendir(folder);
+    while (files && (entry = readdir(files))) {
+        char name[256];
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(name, sizeof name, "%s", entry->d_name);
+        for (char *sign = name; *sign; sign++)
+            *sign = *sign == '#' ? '/' : *sign;
+        bytes data = from_base ? read_base(name) : read_from(folder, entry->d_name);
+        write_work(name, data.data, data.size);
+        free(data.data);
+    }
+    closedir(files);
+}
+
+static void take_from_corpus(void) {
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s.corpus/%llu", work, (unsigned long long)current_round);
+    put_files(folder, 0);
+    bytes index = read_from(work, "index.bin");
+    if (index.size > sizeof(precast_header) && is_of_another_interface()) {
+        repair_interface(index.data);
+        seal_index(index.data, index.size);
+        write_work("index.bin", index.data, index.size);
+    }
+    free(index.data);
+    for (int turn = 0; turn < 4; turn++)
+        open_and_use(), open_demanding();
+    put_files(folder, 1);
+}
+
 int main(int count, char **words) {
     if (count != 8)
         return 2;
@@ -413,6 +448,8 @@ int main(int count, char **words) {
             fuzz_manifest(&manifest, data);
         else if (!strcmp(target, "signature"))
             fuzz_signature(&signature, &ring, data);
+        else if (!strcmp(target, "corpus"))
+            take_from_corpus();
         else
             fuzz_grid();
     }

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import json
+import shutil
 import sys
+import tempfile
+from atexit import register
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,9 +59,12 @@ class PrecastPolicy(ctypes.Structure):
                 ("name", ctypes.c_char_p), ("minimum_version", ctypes.c_char_p)]  # fmt: skip
 
 
-def build_runtime(folder: Path) -> ctypes.CDLL:
-    """The runtime with its inner functions exported."""
-    library = folder / "libruntime.so"
+@functools.cache
+def build_runtime() -> ctypes.CDLL:
+    """The runtime with its inner functions exported, compiled once in a process."""
+    folder = tempfile.mkdtemp(prefix="precast-test-")
+    register(shutil.rmtree, folder, ignore_errors=True)
+    library = Path(folder, "libruntime.so")
     sources = map(str, sorted(RUNTIME.glob("*.c")))
     flags = ("-std=c11", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE")
     launch_release.run(["cc", *flags, *sources, "-o", str(library), "-lpthread", "-ldl"])

@@ -93,7 +93,7 @@ def test_a_build_that_is_asked_to_end_cleans_up(tmp_path, number):
     scratch.mkdir()
     tree = make_tree(tmp_path / "p", kernels=1, order="hang llir")
     process = start(["build"], tree, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(scratch)})
-    wait_until(lambda: list(scratch.glob("precast-worker-*")))
+    wait_until(lambda: list(scratch.glob("precast-scratch-*")))
     time.sleep(0.8)
     process.send_signal(number)
     _, said = process.communicate(timeout=120)

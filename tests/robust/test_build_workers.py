@@ -243,7 +243,7 @@ time.sleep(100)
 
 def test_temporary_folders_of_a_killed_build_go_with_the_next(make_job, tmp_path, monkeypatch):
     from precast.codec import to_json
-    from precast.worker.scratch import Scratch, remove_abandoned
+    from precast.scratch import Scratch, remove_abandoned
 
     scratch = tmp_path / "scratch"
     scratch.mkdir()

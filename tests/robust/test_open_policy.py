@@ -31,7 +31,7 @@ class Keys(NamedTuple):
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return build_runtime(tmp_path_factory.mktemp("runtime"))
+    return build_runtime()
 
 
 @pytest.fixture(scope="module")

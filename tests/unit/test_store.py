@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from precast.errors import ToolError
-from precast.store import Store, digest_bytes, link_file, sync_tree, write_file
+from precast.store import Store, digest_bytes, link_file, remove_drafts, sync_tree, write_file
 
 
 @pytest.fixture
@@ -172,3 +172,20 @@ def test_read_only_folder_is_told(tmp_path):
     closed.chmod(0o555)
     with pytest.raises(ToolError, match=r"cannot write .*closed/output: permission denied"):
         write_file(closed / "output", b"x")
+
+
+def test_drafts_go_and_nothing_else_does(tmp_path, monkeypatch):
+    """What a writer leaves that is killed, or that cannot remove it; what a link leads to is somebody else's."""
+    monkeypatch.setattr(os, "replace", lambda *names: os._exit(9))
+    for name in ("top", "a/b/c/deep", "elsewhere/other"):
+        if os.fork() == 0:
+            write_file(tmp_path / "in" / name if name[0] != "e" else tmp_path / name, b"half")
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 9
+    (tmp_path / "in/link").symlink_to(tmp_path / "elsewhere")
+    for name in (".hidden", "a/table.tmp", "a/b/c/whole"):
+        (tmp_path / "in" / name).touch()
+    remove_drafts(tmp_path / "in")
+    remove_drafts(tmp_path / "absent")
+    left = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+    assert left[:1] == [next((tmp_path / "elsewhere").iterdir()).relative_to(tmp_path).as_posix()]
+    assert left[1:] == ["in/.hidden", "in/a/b/c/whole", "in/a/table.tmp"]

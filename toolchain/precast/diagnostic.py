@@ -57,8 +57,8 @@ def _keep(text: str) -> str:
     import tempfile  # for what hardly ever happens
 
     data = escape_controls(text).encode()
-    path = os.path.join(tempfile.gettempdir(), f"precast-message-{hashlib.sha256(data).hexdigest()[:12]}.txt")
     try:
+        path = os.path.join(tempfile.gettempdir(), f"precast-message-{hashlib.sha256(data).hexdigest()[:12]}.txt")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)

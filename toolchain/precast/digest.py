@@ -25,6 +25,8 @@ FORMAT = 2
 # it is read may change again without its times showing it. A little more is for clocks that lag.
 SETTLING_NS = 2_100_000_000
 _UNSETTLED = -1
+MOST_TEXT_BYTES = 64 << 20  # of what people write
+MOST_STATE_BYTES = 4 << 30  # of what a build keeps for the next one
 
 
 def digest_text(text: str) -> str:
@@ -35,6 +37,22 @@ def digest_text(text: str) -> str:
 def digest_pairs(pairs: Iterable[tuple[str, str]]) -> str:
     """One digest over names and their digests, in the order given."""
     return digest_text("".join(f"{name}\0{digest}\n" for name, digest in pairs))
+
+
+def read_bounded(path: str | Path, most: int = MOST_TEXT_BYTES) -> bytes:
+    """The bytes of a file that has at most `most`. `OSError` for a larger one, and for a pipe or a device, before
+    anything of it is read."""
+    with open(path, "rb", opener=_open_at_once) as stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
+        if status.st_size > most:
+            raise OSError(errno.EFBIG, f"larger than {most >> 20} MB", str(path))
+        return stream.read()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def seal(data: bytes) -> bytes:
@@ -121,7 +139,7 @@ class FileDigests:
         if self._memory is None:
             return
         try:
-            data = json.loads(unseal(self._memory.read_bytes()) or b"{}")
+            data = json.loads(unseal(read_bounded(self._memory, MOST_STATE_BYTES)) or b"{}")
             if data.get("format") == FORMAT:
                 self._files = {name: FileState(**state) for name, state in data["files"].items()}
                 self._records = dict(data["records"])
@@ -155,7 +173,7 @@ class FileDigests:
         """What `make` makes of the file's bytes (JSON-able), remembered under the digest of these very bytes."""
         key = f"{kind}:{self.digest(path)}"
         if key not in self._records:
-            data = path.read_bytes()
+            data = read_bounded(path)
             key = f"{kind}:{hashlib.sha256(data).hexdigest()}"  # the file may have moved since
             self._records[key] = make(data)
             self._changed = True

@@ -3,7 +3,8 @@
 In: bytes from workers. Out: the same bytes, verified at every read, or nothing. Entries are written beside their
 place and renamed, so that a reader never sees half of one and two writers of one entry agree. Layout:
 `objects/ab/cdef…` holds bytes under their own sha256; `records/ab/cdef…` holds small values under a key, sealed with
-the key. Everything else in the build that writes a file uses `write_file` as well.
+the key. Everything else in the build that writes a file uses `write_file` as well. What a killed process or a bad disk
+leaves of that, `remove_drafts` finds.
 """
 
 from __future__ import annotations
@@ -49,6 +50,23 @@ def telling_disk_faults(path: Path) -> Iterator[None]:
             ) from error
         hint = "build in a copy that is writable" if error.errno in _CLOSED else None
         raise ToolError(f"cannot write {path}: {reason_of(error)}", hint=hint) from error
+
+
+def is_draft(name: str) -> bool:
+    """Whether a file of this name was to be renamed when it was complete."""
+    return name.endswith(".tmp") and name.startswith(".")
+
+
+def remove_drafts(folder: Path) -> None:
+    """Removes all drafts below a folder in which nobody is writing. One that cannot be removed stays for the next time.
+    """
+    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+        for entry in entries:
+            if is_draft(entry.name):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+            elif entry.is_dir(follow_symlinks=False):
+                remove_drafts(Path(entry.path))
 
 
 @contextlib.contextmanager

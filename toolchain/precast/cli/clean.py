@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from precast.cli.arguments import add_project
 from precast.errors import BugError
-from precast.graph.collect import collect_leftovers, prune_store
+from precast.graph.collect import collect_leftovers, prune_store, remove_unfinished
 from precast.graph.lock import LOCK_FILE, locked, remove_locked
 from precast.graph.request import Request
 from precast.graph.session import Fetch, Session
@@ -16,8 +16,8 @@ from precast.layout import BUILD, GENERATED
 from precast.progress.events import SilentReporter
 from precast.project import Project, read_project
 from precast.release.clean import empty_folder, remove_releases
+from precast.scratch import remove_abandoned
 from precast.worker.executor import Executor
-from precast.worker.scratch import remove_abandoned
 
 HELP = "Remove old releases, and what the build folder holds for no unit any more."
 
@@ -33,6 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     build = project.folder / BUILD
     with locked(build):
         remove_abandoned()
+        remove_unfinished(project.folder)
         removed = remove_releases(project.folder / GENERATED / project.name, 0 if arguments.all else arguments.keep)
         for path in removed:
             print(f"removed {path}")

@@ -8,7 +8,6 @@ very IR that it failed on. Elsewhere they run as they were, from the folder's ow
 from __future__ import annotations
 
 import argparse
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from precast.errors import SpecError
 from precast.job import Job
 from precast.passes.digest import digest_use
 from precast.reads import digest_file
+from precast.scratch import Scratch
 from precast.spec.closure import INSTALLED
 from precast.worker.blame import blame_pass
 from precast.worker.failures import Failure, make_error
@@ -42,8 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.time_limit is not None:
         request = replace(request, job=replace(request.job, time_limit_s=arguments.time_limit))
     request = replace(request, job=_with_files_of_today(request.job))
-    with tempfile.TemporaryDirectory() as scratch:
-        failure, step, printed = run_request(replace(request, job=_apart(request, Path(scratch))))
+    with Scratch() as scratch:
+        failure, step, printed = run_request(replace(request, job=_apart(request, scratch)))
     if printed.strip():
         print(printed.rstrip())
     if failure is not None:

@@ -8,7 +8,6 @@ the build is touched.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from precast.graph.steps import UnitStep
 from precast.job import Job
 from precast.plan import make_job
 from precast.project import Project
+from precast.scratch import Scratch
 
 TAKEN_HINT = "it was not made now but taken from the store or the cache, which holds what is not made here"
 MINIMUM = 10  # samples, where there are so many
@@ -45,8 +45,7 @@ def check_units(
     """
     from precast.worker.pool import WorkerPool
 
-    with tempfile.TemporaryDirectory(prefix="precast-check-") as scratch:
-        place = Path(scratch)
+    with Scratch() as place:
         jobs = [_apart(make_job(step.given, project), place / str(number)) for number, step in enumerate(samples)]
         with WorkerPool(workers, jobs_per_worker=1, reproducers=place) as pool:
             results = [pool.submit(job) for job in jobs]

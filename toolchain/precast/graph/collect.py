@@ -1,9 +1,9 @@
 """Removing what belongs to no step any more: outputs of renamed kernels, dropped targets, old packs, unused entries
-of the store.
+of the store; and what was never finished.
 
 In: a session whose plan is the whole project's. Out: nothing but less. A build of a part of the project collects
-nothing, for it does not know what the rest needs. A build leaves the store alone: going back to an earlier state of
-the sources then costs nothing. `precast clean` empties it of what no unit uses now.
+nothing, for it does not know what the rest needs, but what nobody finished. A build leaves the store alone: going back
+to an earlier state of the sources then costs nothing. `precast clean` empties it of what no unit uses now.
 """
 
 from __future__ import annotations
@@ -17,8 +17,29 @@ from precast.artifact import StageFile, UnitResult
 from precast.codec import from_json
 from precast.graph.session import Session
 from precast.graph.steps import UnitStep
-from precast.layout import LIBRARIES, PACKS, PARTS, PLUGINS, SCONSTRUCT, SELECTIONS, STORE, UNITS, facts_path
-from precast.store import Store, telling_disk_faults
+from precast.layout import (
+    BUILD,
+    GENERATED,
+    LIBRARIES,
+    PACKS,
+    PARTS,
+    PLUGINS,
+    SCONSTRUCT,
+    SELECTIONS,
+    STORE,
+    UNITS,
+    facts_path,
+)
+from precast.release.folder import drop_drafts
+from precast.store import Store, remove_drafts, telling_disk_faults
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Removes what was to be renamed when it was complete, below the build folder and among the releases: killed
+    builds and disks at fault leave such things. For who holds the lock."""
+    remove_drafts(folder / BUILD)
+    for home in _names(folder / GENERATED):
+        drop_drafts(folder / GENERATED / home)
 
 
 def collect_leftovers(session: Session) -> None:

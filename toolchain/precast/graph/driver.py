@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from precast.errors import BuildFailed, ToolError
+from precast.graph.collect import remove_unfinished
 from precast.graph.keeping import keep_snapshot
 from precast.graph.lock import locked
 from precast.graph.request import Request
@@ -22,6 +23,7 @@ from precast.graph.session import Session, start_pool
 from precast.layout import BUILD, SCONSTRUCT
 from precast.progress.events import Reporter, Summary
 from precast.project import read_project
+from precast.scratch import remove_abandoned
 from precast.store import telling_disk_faults
 
 
@@ -30,6 +32,8 @@ def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Se
     called with what is stale before any of it is made."""
     project = read_project(folder)
     with locked(project.folder / BUILD):
+        remove_unfinished(project.folder)
+        remove_abandoned()
         session = Session(project, request, reporter, start_pool)
         try:
             with _heeding_signals(session):
@@ -52,6 +56,7 @@ def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Se
             session.give_up(error)
             raise
         else:
+            session.end_workers()  # what a build leaves that is killed from here on, the next one does not look for
             if not session.failures:
                 keep_snapshot(session, summary)
         finally:
@@ -100,9 +105,7 @@ def _heeding_signals(session: Session) -> Iterator[None]:
 def _run_graph(session: Session) -> None:
     """Has SCons build the release; what SCons and the C compiler print goes to standard error."""
     from precast.graph import scons_surface
-    from precast.worker.scratch import remove_abandoned
 
-    remove_abandoned()
     if scons_surface.FLAGS_VARIABLE in os.environ:
         session.warn(f"{scons_surface.FLAGS_VARIABLE} in the environment: ignored; only plain `scons` hears it")
     scons_surface.install_session(session)

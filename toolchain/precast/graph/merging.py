@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from precast.layout import LAUNCHERS, LIBRARIES
 from precast.release.contents import ReleaseParts, describe_images, join_release
 from precast.release.folder import holds_all, point_to, write_release
 from precast.release.joining import Joined, Part, join_parts, read_part
+from precast.scratch import Scratch
 from precast.store import digest_bytes, write_file
 from precast.worker.memory import default_worker_count
 
@@ -51,8 +51,8 @@ def merge_releases(folders: Sequence[Path], generated: Path) -> Path:
     joined = join_parts(parts)
     for part in parts:
         _check_maker(part, joined)
-    with tempfile.TemporaryDirectory(prefix="precast-merge-") as scratch:
-        files = _make_files(joined, Path(scratch))
+    with Scratch() as scratch:
+        files = _make_files(joined, scratch)
         parts_of = ReleaseParts(
             joined.name, joined.version, joined.interface, joined.images, files, joined.tools, joined.selection
         )

@@ -33,6 +33,7 @@ from precast.progress.events import COMPLETE, FAILED, INTERRUPTED, Reporter, Sum
 from precast.project import Project
 from precast.reads import Read, ReadKind, digest_glob
 from precast.release.folder import read_pointer
+from precast.scratch import Scratch
 from precast.worker.executor import Executor
 
 if TYPE_CHECKING:
@@ -146,9 +147,14 @@ class Session:
         return record is None or not self.index.is_fresh(SCONSTRUCT, record.key)
 
     def record_build_script(self, sources: Iterable[str], made: Iterable[str]) -> None:
-        """Keeps what plugins that the SConstruct builds are made of."""
+        """Keeps what plugins that the SConstruct builds are made of, and all that is made for them."""
         if (self.folder / SCONSTRUCT).exists():
             self.index.record(SCONSTRUCT, "", self.index.digests([SCONSTRUCT, *sources]), made)
+
+    def is_of_build_script(self, path: str) -> bool:
+        """Whether a file is as it was when the SConstruct had made it for plugins."""
+        record = self.index.step(SCONSTRUCT)
+        return record is not None and record.outputs.get(path) == self.index.digest(path) is not None
 
     @cached_property
     def _step_by_output(self) -> Mapping[str, Step]:
@@ -157,6 +163,11 @@ class Session:
     def step_of(self, path: str) -> Step | None:
         """The step that makes the file `path`, relative to the project; none while plugins are built for the plan."""
         return self._step_by_output.get(path) if self.begun else None
+
+    @cached_property
+    def scratch(self) -> Scratch:
+        """Where C compilers put what is not to stay."""
+        return Scratch()
 
     @property
     def executor(self) -> Executor:
@@ -369,11 +380,18 @@ class Session:
         return str(home / read_pointer(home, str(pointer)).path) if pointer.exists() else ""
 
     def close(self) -> None:
-        """Ends the workers, whatever they do, and closes the cache and the index."""
+        """Ends what runs, and closes the index."""
+        self.end_workers()
+        self.index.close()
+
+    def end_workers(self) -> None:
+        """Ends the workers, whatever they do, closes the cache, and leaves no temporary folder."""
         with self._lock:
             executor, self._executor = self._executor, None
         if self._sharing is not None:
             self._sharing.cache.close()
         if executor is not None:  # not under the lock, which a job that starts just now waits for
             executor.close(cancel=True)
-        self.index.close()
+        scratch = vars(self).pop("scratch", None)
+        if scratch is not None:
+            scratch.remove()

@@ -23,6 +23,7 @@ import SCons.Util
 
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
+from precast.graph.collect import remove_unfinished
 from precast.graph.compiler import choose_compiler
 from precast.graph.inputs import LibraryInputs
 from precast.graph.lock import locked
@@ -32,9 +33,9 @@ from precast.graph.running import note_made, run_step, take_shared
 from precast.graph.scons_surface import (
     StepAction,
     build_now,
+    files_below,
     install_session,
     installed_session,
-    leaves_of,
     make_decider,
     open_signatures,
     path_of,
@@ -45,6 +46,7 @@ from precast.launch.sources import library_sources
 from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SIGNATURES, facts_path
 from precast.progress.choosing import choose_reporter
 from precast.project import SETTINGS_FILE, read_project
+from precast.scratch import remove_abandoned
 from precast.target import find_machine
 from precast.worker.memory import default_worker_count
 
@@ -70,6 +72,7 @@ def _declare_project(env: Any, plugins: Any = (), glibc: str = "") -> Any:
     try:
         session = installed_session() or _open_session(env)
         env = env.Clone()
+        env["ENV"] = {**env["ENV"], "TMPDIR": session.scratch.name}
         env.CacheDir(None)  # what SCons keeps there it hands out unchecked; our store keeps what is worth it
         env.SetOption("max_drift", -1)  # SCons never trusts whole-second times
         open_signatures(env, session.folder / SIGNATURES)
@@ -90,9 +93,13 @@ def _declare_project(env: Any, plugins: Any = (), glibc: str = "") -> Any:
 
 
 def _build_plugins(env: Any, session: Session, plugins: list[Any]) -> None:
+    """SCons compares what goes into a file, not the file: what is not as the index knows it is made again."""
+    for path, node in files_below(plugins)[1].items():
+        if not session.is_of_build_script(path):
+            node.set_always_build()
     if plugins and not build_now(env, plugins):
         raise ToolError("a plugin library was not built", hint="what the compiler said stands above")
-    session.record_build_script(leaves_of(plugins), map(path_of, plugins))
+    session.record_build_script(*files_below(plugins))
 
 
 def _open_session(env: Any) -> Session:
@@ -100,6 +107,8 @@ def _open_session(env: Any) -> Session:
     env.SetOption("num_jobs", default_worker_count())
     stack = ExitStack()
     stack.enter_context(locked(Path(BUILD)))
+    remove_unfinished(Path())
+    remove_abandoned()
     options = SCons.Script.ARGUMENTS
     request = Request(
         kernels=tuple(options.get("kernel", "*").split(",")),

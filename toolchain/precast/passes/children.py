@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from precast.reads import INHERITED
+from precast.scratch import Scratch
 
 # Isolated mode knows neither PYTHONPATH nor the current folder, on every version of Python.
 _START = "import json, runpy, sys; sys.path[:] = json.loads(sys.argv[1]); del sys.argv[1]; " + (
@@ -44,9 +45,9 @@ class Finished:
 def run_child(module: str, arguments: Sequence[str], time_limit_s: float) -> Finished:
     """Runs `python -m module arguments` in an empty folder; whatever it started ends with it."""
     command = [sys.executable, "-I", "-c", _START, json.dumps(search_path()), module, *arguments]
-    with tempfile.TemporaryDirectory(prefix="precast-probe-") as folder, tempfile.TemporaryFile() as output:
+    with Scratch() as folder, tempfile.TemporaryFile() as output:
         environment = {name: os.environ[name] for name in INHERITED if name in os.environ}
-        environment |= FIXED | {"HOME": folder, "TMPDIR": folder}
+        environment |= FIXED | {"HOME": str(folder), "TMPDIR": str(folder)}
         child = subprocess.Popen(
             command,
             cwd=folder,

@@ -12,6 +12,7 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from precast.digest import MOST_STATE_BYTES, read_bounded
 from precast.errors import PluginError
 from precast.passes.resources import resolve_resource
 from precast.passes.selection import PassUse
@@ -43,7 +44,7 @@ def read_contents(project: Path, files: Iterable[str]) -> dict[str, bytes | None
 
 def _read(name: str, project: Path) -> bytes | None:
     try:
-        return resolve_resource(name, project).read_bytes()
+        return read_bounded(resolve_resource(name, project), MOST_STATE_BYTES)
     except (OSError, PluginError):
         return None
 
@@ -92,8 +93,8 @@ def named_modules(files: Iterable[Path]) -> tuple[str, ...]:
 
 def _nodes(path: Path) -> Iterator[ast.AST]:
     try:
-        tree = ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError):  # loading the module will say so
+        tree = ast.parse(read_bounded(path))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):  # loading the module will say so
         return
     yield from ast.walk(tree)
 

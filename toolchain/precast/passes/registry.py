@@ -11,7 +11,6 @@ import importlib.metadata
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -26,6 +25,7 @@ from precast.passes.options import check_options
 from precast.passes.probes import FORMAT, PluginRecord, Probe, SeenFile, sealed, stamp_of
 from precast.passes.selection import PassUse
 from precast.reads import digest_directory
+from precast.scratch import Scratch
 from precast.spec.model import Unit
 from precast.spec.problems import Problems
 from precast.spec.selection import PassSelection
@@ -288,8 +288,8 @@ def check_instances(
 def refused_options(origin: str, owner: str, uses: Sequence[PassUse], project: Path) -> list[str]:
     """Why the author's own code refuses to make each of `uses`; "" where it does not."""
     asked = [{"name": use.name, "options": dict(use.options)} for use in uses]
-    with tempfile.TemporaryDirectory(prefix="precast-options-") as folder:
-        question, answer = Path(folder) / "asked.json", Path(folder) / "answer.json"
+    with Scratch() as folder:
+        question, answer = folder / "asked.json", folder / "answer.json"
         question.write_text(json.dumps(asked), encoding="utf-8")
         words = [*_probe_words(origin, project, answer), "--options", str(question)]
         done = run_child(PROBE, words, PROBE_TIME_LIMIT_S)

@@ -10,13 +10,13 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from precast.codec import from_json, to_json
 from precast.digest import digest_text
 from precast.errors import Place, PlanError, SpecError, relative_text
 from precast.reads import INHERITED, Read, ReadKind, digest_now
+from precast.scratch import Scratch
 from precast.spec.imported import ProbeAnswer, ProbeFault, ProbeRequest
 from precast.store import telling_disk_faults
 
@@ -63,8 +63,8 @@ def run_probe(request: ProbeRequest, folder: Path, file: Path) -> ProbeAnswer:
     with telling_disk_faults(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.unlink(missing_ok=True)
-    with tempfile.TemporaryDirectory(prefix="precast-probe-") as scratch:
-        asked = Path(scratch, "request.json")
+    with Scratch() as scratch:
+        asked = scratch / "request.json"
         asked.write_text(to_json(request), encoding="utf-8")
         command = [sys.executable, "-m", "precast.engines.triton.kernel_probe", str(asked), str(file.resolve())]
         try:

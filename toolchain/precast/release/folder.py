@@ -19,7 +19,7 @@ from pathlib import Path
 from precast.errors import ReleaseError
 from precast.release.manifest import MANIFEST, Manifest, WrittenManifest, read_manifest
 from precast.release.verify import find_faults
-from precast.store import link_file, sync, sync_tree, telling_disk_faults, write_file
+from precast.store import is_draft, link_file, sync, sync_tree, telling_disk_faults, write_file
 
 POINTER = "release.json"
 CURRENT = "current"
@@ -95,8 +95,8 @@ def read_pointer(home: Path, name: str = POINTER) -> Pointer:
 
 
 def drop_drafts(home: Path) -> None:
-    """Removes what a killed build left behind."""
-    for path in home.glob(f"{DRAFT}*"):
+    """Removes what killed builds and disks at fault have left of releases and of what leads to them."""
+    for path in [*home.glob(f"{DRAFT}*"), *(each for each in home.glob(".*") if is_draft(each.name))]:
         with telling_disk_faults(path):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
@@ -159,9 +159,8 @@ def _is_same(path: Path, other: Path) -> bool:
 
 def _replace(place: Path, draft: Path) -> None:
     """Puts the finished draft in its place; a damaged release that was there goes."""
-    old = place.parent / f"{DRAFT}{secrets.token_hex(6)}"
     with telling_disk_faults(place):
         if place.exists():
-            os.rename(place, old)
+            os.rename(place, place.parent / f"{DRAFT}{secrets.token_hex(6)}")
         os.rename(draft, place)
-    shutil.rmtree(old, ignore_errors=True)
+    drop_drafts(place.parent)

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from precast.digest import read_bounded
 from precast.errors import SpecError
 from precast.reads import Read, ReadKind, digest_place
 from precast.spec.model import Source
@@ -79,7 +80,7 @@ class SourceReader:
         if module.file not in self._syntax:
             name = self.show(module.file)
             try:
-                data = module.file.read_bytes()
+                data = read_bounded(module.file)
             except OSError as error:
                 raise SpecError(f"cannot read `{name}`: {(error.strerror or str(error)).lower()}") from None
             self._note(Read(ReadKind.SOURCE, str(module.file), hashlib.sha256(data).hexdigest()))

@@ -36,6 +36,8 @@ def parse_source(data: bytes, file: str) -> ModuleSyntax:
 def _decode(data: bytes, file: str) -> str:
     try:
         return decode_source(data)
+    except LookupError as error:  # `# coding: hex` names an encoding, but none of text
+        raise SpecError(f"not valid Python: {error}".partition(";")[0], Place(file, 1)) from None
     except (SyntaxError, UnicodeDecodeError) as error:  # SyntaxError: the first lines tell no encoding
         try:
             data.decode("utf-8")

@@ -17,6 +17,7 @@ from typing import TypeVar
 import tree_sitter
 import tree_sitter_toml
 
+from precast.digest import read_bounded
 from precast.errors import Place, SpecError, nearest_hint
 from precast.grid import LARGEST, SMALLEST
 from precast.spec.model import Scalar
@@ -163,7 +164,7 @@ def describe(value: object) -> str:
 def read_document(path: Path, name: str) -> Document:
     """The parsed file; `SpecError` when it cannot be read, is not UTF-8, or not TOML."""
     try:
-        data = path.read_bytes()
+        data = read_bounded(path)
     except OSError as error:
         raise SpecError(f"cannot read `{name}`: {(error.strerror or str(error)).lower()}") from None
     try:

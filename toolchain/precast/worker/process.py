@@ -25,9 +25,9 @@ from precast.engines.registry import engine_name
 from precast.engines.triton.environment import worker_environment
 from precast.errors import ToolError
 from precast.job import Job
+from precast.scratch import Scratch
 from precast.worker.memory import tree_bytes
 from precast.worker.messages import NO, YES, Event, Request, Step
-from precast.worker.scratch import Scratch
 
 POLL_SECONDS = 0.05
 START_SECONDS = 60.0  # until a new process answers; what its engine's import still takes is part of its first job

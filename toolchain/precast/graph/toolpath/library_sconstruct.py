@@ -11,5 +11,6 @@ from precast.graph.tool import declare_objects
 request = read_request(Path.cwd())
 env = Environment(tools=["default"])
 choose_compiler(env, request.machine, "", Path.cwd())
+env["ENV"]["TMPDIR"] = str(Path.cwd())  # which goes, whatever becomes of the compiler
 _, library = declare_objects(env, request.given, request.sources)
 env.Default(library)

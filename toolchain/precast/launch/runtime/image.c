@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf_file.h"
 #include "sha256.h"
 #include "state.h"
 
@@ -82,7 +83,7 @@ precast_status precast_check_file(precast_release *release, uint32_t number) {
     return status;
 }
 
-/* A copy of the image at the start of a page, as where a pack is mapped; its digest is right. */
+/* A copy of the image at the start of a page, as where a pack is mapped; its digest is right, and it is whole. */
 static precast_status copy_image(precast_release *release, const precast_image_record *record, const char *unit,
                                  precast_view *copy) {
     unsigned char digest[32];
@@ -105,8 +106,11 @@ static precast_status copy_image(precast_release *release, const precast_image_r
     precast_sha256_start(&hash);
     precast_sha256_add(&hash, copy->data, copy->size);
     precast_sha256_finish(&hash, digest);
-    return precast_compare_digest(digest, record->digest, unit,
-                                  precast_text(&release->index, release->index.files[record->file].path));
+    status = precast_compare_digest(digest, record->digest, unit,
+                                    precast_text(&release->index, release->index.files[record->file].path));
+    if (status == PRECAST_OK && !precast_elf_is_whole(copy->data, copy->size))
+        status = precast_fail(PRECAST_DAMAGED, "the image of %s is no whole ELF file", unit);
+    return status;
 }
 
 static precast_status load_on_gpu(precast_release *release, precast_device *device, const precast_unit_record *unit,

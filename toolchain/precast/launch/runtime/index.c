@@ -6,7 +6,7 @@
 #include "index_fits.h"
 #include "sha256.h"
 
-static const uint32_t record_sizes[PRECAST_SECTIONS] = {
+const uint32_t precast_record_sizes[PRECAST_SECTIONS] = {
     1, sizeof(precast_kernel_record), sizeof(precast_argument_record), sizeof(precast_slot_record),
     sizeof(precast_axis_record), sizeof(precast_value_record), sizeof(precast_file_record),
     sizeof(precast_image_record), sizeof(precast_unit_record), 1, sizeof(precast_parameter_record),
@@ -23,7 +23,7 @@ static int sections_fit(const precast_index *index) {
     for (int i = 0; i < PRECAST_SECTIONS; i++) {
         precast_section section = index->header->sections[i];
         if (section.offset < sizeof(precast_header) || section.offset % 8 ||
-            section.offset + (uint64_t)section.count * record_sizes[i] > index->view.size)
+            section.offset + (uint64_t)section.count * precast_record_sizes[i] > index->view.size)
             return 0;
     }
     precast_section strings = index->header->sections[PRECAST_STRINGS];

@@ -7,6 +7,8 @@
 
 #define PRECAST_MOST_STEPS 256 /* of a grid program: `precast.grid` writes no longer one */
 
+extern const uint32_t precast_record_sizes[PRECAST_SECTIONS]; /* bytes of a record of each table */
+
 /* How far the owners' spans have come in each table. */
 typedef struct precast_ends {
     uint32_t of[PRECAST_SECTIONS];

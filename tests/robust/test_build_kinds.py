@@ -1,0 +1,65 @@
+"""What stands where a file of the project, or of the build's state, should be, and is none that can be read: told, or
+passed over. Nothing waits for a pipe, reads a device, or reads what has no end."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
+
+from small_projects import error_text, make_project
+
+from precast.digest import FileDigests, look_at, read_bounded
+
+
+def make_hole(path: Path) -> None:
+    """A file of a terabyte that takes no space."""
+    with open(path, "wb") as file:
+        file.truncate(1 << 40)
+
+
+KINDS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "pipe": (os.mkfifo, "not a regular file"),
+    "device": (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
+    "hole": (make_hole, "larger than 64 mb"),
+    "folder": (Path.mkdir, "is a directory"),
+    "link to itself": (lambda path: path.symlink_to(path.name), "too many levels of symbolic links"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["pyproject.toml", "kernels/scale.toml", "kernels/scale.py"])
+def test_what_is_no_text_of_a_project_is_told(tmp_path: Path, name: str, kind: str) -> None:
+    make, told = KINDS[kind]
+    make_project(tmp_path, {name: None})
+    (tmp_path / name).unlink(missing_ok=True)
+    make(tmp_path / name)
+    said = error_text(tmp_path)
+    if name != "kernels/scale.toml" and kind != "hole":
+        assert "error: there is no " in said and name in said, said
+    elif name.endswith("scale.toml") and kind == "folder":
+        assert said == ""  # a folder of any name is no spec
+    else:
+        assert f"cannot read `{name}`: {told}" in said, said
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_that_is_no_file_is_none(tmp_path: Path, kind: str) -> None:
+    place = tmp_path / "digests.json"
+    KINDS[kind][0](place)
+    (tmp_path / "source").write_text("text")
+    digests = FileDigests(place)
+    assert digests.digest(tmp_path / "source") == look_at(tmp_path / "source").digest
+    digests.save()
+
+
+def test_what_has_its_size_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"12345678")
+    assert read_bounded(tmp_path / "file", 8) == b"12345678"
+    with pytest.raises(OSError, match="larger than 0 MB"):
+        read_bounded(tmp_path / "file", 7)
