@@ -15,7 +15,7 @@ from precast.launch.sources import RUNTIME
 from precast.release.sign import make_keys, public_key_hex, sign_release
 
 HERE = Path(__file__).parent
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
          "-fno-omit-frame-pointer")  # fmt: skip
 # The driver for tests copies as many parameters as an image says; a changed index may say fewer.
 PATCHES = (

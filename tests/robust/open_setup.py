@@ -66,7 +66,7 @@ def build_runtime() -> ctypes.CDLL:
     register(shutil.rmtree, folder, ignore_errors=True)
     library = Path(folder, "libruntime.so")
     sources = map(str, sorted(RUNTIME.glob("*.c")))
-    flags = ("-std=c11", "-O1", "-fPIC", "-shared", "-D_GNU_SOURCE")
+    flags = ("-std=c11", "-O0", "-fPIC", "-shared", "-D_GNU_SOURCE")
     launch_release.run(["cc", *flags, *sources, "-o", str(library), "-lpthread", "-ldl"])
     runtime = ctypes.CDLL(str(library))
     runtime.precast_error.restype = ctypes.c_char_p
