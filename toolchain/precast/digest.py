@@ -173,7 +173,7 @@ class FileDigests:
         """What `make` makes of the file's bytes (JSON-able), remembered under the digest of these very bytes."""
         key = f"{kind}:{self.digest(path)}"
         if key not in self._records:
-            data = read_bounded(path)
+            data = path.read_bytes()
             key = f"{kind}:{hashlib.sha256(data).hexdigest()}"  # the file may have moved since
             self._records[key] = make(data)
             self._changed = True
