@@ -78,7 +78,7 @@ def list_images(release: Path) -> Iterator[Mapping[str, bytes]]:
     """Images that say that they have what they have not, under digests that are right."""
     whole, pack = (release / "index.bin").read_bytes(), (release / PACK).read_bytes()
     index = IndexFile(whole)
-    number = unit_of(index, "steady")[1]["image"]
+    number = unit_of(index, "steady", arch=90)[1]["image"]
     image = index.get("images", number)
     start, end = image["offset"], image["offset"] + image["size"]
     for _, data in damaged(pack[start:end]):
