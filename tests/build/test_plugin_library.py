@@ -61,29 +61,6 @@ def test_library_is_built_before_its_units_and_its_sources_are_watched(tree):
     assert tree.build().steps == [] and tree.scons().steps == []
 
 
-ON_THE_WAY = """
-part = env.Command("native/part.bin", "native/tail.txt", "tr a-z A-Z < $SOURCE > $TARGET")
-library = env.Command("native/mine.so", ["native/code.bin", part], "cat $SOURCES > $TARGET")
-"""
-
-
-@pytest.mark.parametrize("lost", [False, True], ids=["index", "no index"])
-@pytest.mark.parametrize("name", ["native/mine.so", "native/part.bin"])
-def test_library_that_was_damaged_is_built_again(tree, name, lost):
-    """Whoever remembers what it was; and nothing is built of what was damaged on the way to it."""
-    before = 'library = env.Command("native/mine.so", ["native/code.bin", "native/tail.txt"], "cat $SOURCES > $TARGET")'
-    tree.edit("SConstruct", before, ON_THE_WAY)
-    release = tree.build().release
-    wanted = {each: (tree.folder / each).read_bytes() for each in ("native/mine.so", "native/part.bin")}
-    (tree.folder / name).write_bytes(wanted[name][:-2] + b"x\n")
-    if lost:
-        (tree.folder / "build/index.sqlite").unlink()
-    again = tree.build()
-    assert again.release == release, again.err
-    assert {each: (tree.folder / each).read_bytes() for each in wanted} == wanted
-    assert tree.build().steps == [] and tree.scons().steps == []
-
-
 def test_library_that_cannot_be_built_is_told(tree):
     tree.edit("SConstruct", "cat $SOURCES", "cat absent")
     build = tree.build()

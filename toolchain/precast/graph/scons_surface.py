@@ -194,20 +194,17 @@ def build_now(env: Any, nodes: list[Any]) -> bool:
     return all(node.get_state() in (SCons.Node.executed, SCons.Node.up_to_date) for node in nodes)
 
 
-def files_below(nodes: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """By path, the files that nobody makes from which `nodes` are made, headers and tools included; and those that are
-    made on the way, `nodes` among them."""
-    leaves: dict[str, Any] = {}
-    made: dict[str, Any] = {}
-    seen, waiting = set(nodes), list(nodes)
+def leaves_of(nodes: list[Any]) -> set[str]:
+    """The files that nobody makes from which `nodes` are made, headers and tools included."""
+    leaves, seen, waiting = set(), set(nodes), list(nodes)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, SCons.Node.FS.File):
-            (made if node.has_builder() else leaves)[path_of(node)] = node
+        if not node.has_builder() and isinstance(node, SCons.Node.FS.File):
+            leaves.add(path_of(node))
         children = [child for child in node.all_children() if child not in seen]
         seen.update(children)
         waiting += children
-    return leaves, made
+    return leaves
 
 
 class Lines(io.StringIO):

@@ -147,14 +147,9 @@ class Session:
         return record is None or not self.index.is_fresh(SCONSTRUCT, record.key)
 
     def record_build_script(self, sources: Iterable[str], made: Iterable[str]) -> None:
-        """Keeps what plugins that the SConstruct builds are made of, and all that is made for them."""
+        """Keeps what plugins that the SConstruct builds are made of."""
         if (self.folder / SCONSTRUCT).exists():
             self.index.record(SCONSTRUCT, "", self.index.digests([SCONSTRUCT, *sources]), made)
-
-    def is_of_build_script(self, path: str) -> bool:
-        """Whether a file is as it was when the SConstruct had made it for plugins."""
-        record = self.index.step(SCONSTRUCT)
-        return record is not None and record.outputs.get(path) == self.index.digest(path) is not None
 
     @cached_property
     def _step_by_output(self) -> Mapping[str, Step]:

@@ -33,9 +33,9 @@ from precast.graph.running import note_made, run_step, take_shared
 from precast.graph.scons_surface import (
     StepAction,
     build_now,
-    files_below,
     install_session,
     installed_session,
+    leaves_of,
     make_decider,
     open_signatures,
     path_of,
@@ -93,13 +93,9 @@ def _declare_project(env: Any, plugins: Any = (), glibc: str = "") -> Any:
 
 
 def _build_plugins(env: Any, session: Session, plugins: list[Any]) -> None:
-    """SCons compares what goes into a file, not the file: what is not as the index knows it is made again."""
-    for path, node in files_below(plugins)[1].items():
-        if not session.is_of_build_script(path):
-            node.set_always_build()
     if plugins and not build_now(env, plugins):
         raise ToolError("a plugin library was not built", hint="what the compiler said stands above")
-    session.record_build_script(*files_below(plugins))
+    session.record_build_script(leaves_of(plugins), map(path_of, plugins))
 
 
 def _open_session(env: Any) -> Session:
