@@ -1,13 +1,15 @@
 """A small server of Bazel's remote cache protocol that is strict with its clients, and can be made a bad one.
 
 It refuses names that are no digests, blobs that are not what their name says, and messages that name blobs which are
-not there. What it is told to be (`behave`) holds for the requests that follow.
+not there. A client that is gone before it has sent all of a request has asked for nothing. What the server is told to
+be (`behave`) holds for the requests that follow.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import threading
 import time
 from collections import Counter
@@ -38,6 +40,15 @@ class Behaviour:
     room: int | None = None  # bytes that it keeps
 
 
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that was killed is no fault of the server's."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
 class StrictServer:
     """The server with all that it was asked and has."""
 
@@ -50,8 +61,7 @@ class StrictServer:
         self.behaviour = Behaviour()
         self._lock = threading.Lock()
         self._at_once = 0
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = _Listener(("127.0.0.1", 0), self._handler())
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -127,7 +137,11 @@ class StrictServer:
 
             def _serve(self, method: str) -> None:
                 found = NAME.fullmatch(self.path)
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                size = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(size)
+                if len(body) < size:
+                    self.close_connection = True
+                    return
                 with server._counted(method, found[1] if found else "other"):
                     self._answer(method, found, body)
 
