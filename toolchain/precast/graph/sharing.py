@@ -9,9 +9,7 @@ never given.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -19,25 +17,13 @@ from precast.artifact import StageFile, UnitResult
 from precast.cache.entries import Entry
 from precast.cache.settings import CacheSettings
 from precast.cache.shared import SharedCache
-from precast.codec import CodecError, from_json, to_json
 from precast.graph.steps import UnitStep
 from precast.layout import STORE
 from precast.plan import make_job
 from precast.project import Project
-from precast.reads import digest_now, lasting
 from precast.store import Store, digest_bytes
-from precast.worker.walk import StageRecord, parse_record, publish
-
-FORMAT = 1
-
-
-@dataclass(frozen=True)
-class SharedUnit:
-    """What stands under a unit key; the outputs of all stages are its blobs, in order."""
-
-    result: UnitResult  # with what was read that the key does not hold
-    records: tuple[str, ...]  # what the store keeps of each stage, as JSON
-    format: int = FORMAT
+from precast.worker.parcel import pack_unit, parse_unit, place_unit, reads_alike
+from precast.worker.walk import parse_record
 
 
 def open_sharing(settings: CacheSettings, project: Project, folder: Path, warn: Callable[[str], None]) -> Sharing:
@@ -95,23 +81,13 @@ class Sharing:
         if entry is None:
             return None
         try:
-            shared = from_json(entry.value, SharedUnit)
-        except CodecError:
-            return None  # of another version of Precast
-        if shared.format != FORMAT:
-            return None
-        if not _is_whole(step, shared, entry.blobs):
+            packed = parse_unit(entry, step.planned.unit)
+        except ValueError:
             self.cache.tell_damaged(f"ac/{key}")
             return None
-        result = shared.result
-        if any(digest_now(read, self._folder, os.environ) != read.digest for read in result.reads):
+        if packed is None or not reads_alike(packed.result, self._folder):
             return None
-        for stage, record, blob in zip(result.stages, shared.records, entry.blobs, strict=True):
-            self._store.put(blob)
-            self._store.put_record(stage.key, record.encode())
-        result = replace(result, stages=tuple(replace(stage, reused=True) for stage in result.stages))
-        publish(make_job(step.given, self._project), result, self._store)
-        return result
+        return place_unit(make_job(step.given, self._project), packed, entry.blobs, reused=True)
 
     def _fetch_stage(self, key: str) -> bool:
         entry = self.cache.get(key)
@@ -130,24 +106,5 @@ class Sharing:
         return None if record is None or blob is None else (stage.key, Entry(record, (blob,)), False)
 
     def _unit_entry(self, key: str, result: UnitResult) -> tuple[str, Entry, bool] | None:
-        blobs = [self._store.get(stage.digest) for stage in result.stages]
-        records = [self._store.get_record(stage.key) for stage in result.stages]
-        kept = tuple(blob for blob in blobs if blob is not None)
-        texts = tuple(record.decode() for record in records if record is not None)
-        if len(kept) != len(blobs) or len(texts) != len(blobs):
-            return None
-        shared = SharedUnit(replace(result, reads=lasting(result.reads)), texts)
-        return key, Entry(to_json(shared).encode(), kept), True
-
-
-def _is_whole(step: UnitStep, shared: SharedUnit, blobs: Sequence[bytes]) -> bool:
-    """Whether an entry is one of this unit, with all of its stages and the bytes that it says."""
-    result, stages = shared.result, shared.result.stages
-    if result.unit != step.name or tuple(each.stage for each in stages) != step.planned.unit.stages:
-        return False
-    records: list[StageRecord | None] = [parse_record(text.encode()) for text in shared.records]
-    digests = [digest_bytes(blob) for blob in blobs]
-    return (
-        digests == [stage.digest for stage in stages] == [record.digest for record in records if record]
-        and result.image_digest == digests[-1]
-    )
+        entry = pack_unit(result, self._store)
+        return None if entry is None else (key, entry, True)

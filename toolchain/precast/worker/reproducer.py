@@ -8,8 +8,6 @@ files that lie outside of the project.
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,9 +18,9 @@ from precast.errors import ReleaseError, ToolError, printable
 from precast.job import Job
 from precast.layout import REPRODUCERS, SETTINGS
 from precast.passes.digest import read_contents
-from precast.spec.closure import INSTALLED
 from precast.store import Store, write_file
 from precast.worker.messages import Request, Step
+from precast.worker.portable import movable_job, placed_job, project_files
 
 JOB_FILE = "job.json"
 FILES = "files"  # the project's, as they were
@@ -35,7 +33,7 @@ def write_reproducer(folder: Path, job: Job, step: Step, message: str) -> str:
     """
     try:
         place = _free_folder(folder, job)
-        request = Request(_movable(job), step.stage, "", step.carry)
+        request = Request(movable_job(job), step.stage, "", step.carry)
         if step.stage:
             text = Store(job.store).get(step.source) or b""
             request = replace(request, source=f"input.{input_stage(job.unit.stages, step.stage)}")
@@ -54,34 +52,10 @@ def write_reproducer(folder: Path, job: Job, step: Step, message: str) -> str:
     return place.relative_to(project).as_posix() if place.is_relative_to(project) else str(place)
 
 
-def _movable(job: Job) -> Job:
-    """The job with its paths relative to the project, and without those that a run elsewhere has its own of."""
-    project = Path(job.project)
-    ptxas = Path(job.settings.ptxas)
-    if ptxas.is_relative_to(project):
-        job = replace(job, settings=replace(job.settings, ptxas=os.path.relpath(ptxas, project)))
-    found = tuple(os.path.relpath(each, project) for each in job.python_path)
-    return replace(job, project="", python_path=found, store="", output="")
-
-
-def _placed(job: Job, project: Path) -> Job:
-    """The job in a project's folder: `_movable` undone."""
-    settings = replace(job.settings, ptxas=str(project / job.settings.ptxas)) if job.settings.ptxas else job.settings
-    found = tuple(os.path.normpath(project / each) for each in job.python_path)
-    return replace(job, project=str(project), python_path=found, settings=settings)
-
-
 def _copy_files(folder: Path, job: Job) -> None:
-    for name, data in read_contents(Path(job.project), sorted(set(_project_files(job)))).items():
+    for name, data in read_contents(Path(job.project), sorted(set(project_files(job)))).items():
         if data is not None:
             write_file(folder / name, data)
-
-
-def _project_files(job: Job) -> Iterator[str]:
-    """Every file of the project that the kernel or one of its passes is made of; installed packages are tools."""
-    named = [name for name, _ in job.sources if not name.startswith(INSTALLED)]
-    named += [file for use in job.passes for file in use.files if ":" not in file]
-    yield from (name for name in named if not os.path.isabs(name) and ".." not in Path(name).parts)
 
 
 def _free_folder(folder: Path, job: Job) -> Path:
@@ -115,7 +89,7 @@ def read_reproducer(folder: Path, project: Path | None = None) -> Request:
     except CodecError as error:
         raise ReleaseError(f"{folder / JOB_FILE} is damaged or from another version of Precast") from error
     place = folder.resolve()
-    job = _placed(request.job, project.resolve() if project else _home_of(place))
+    job = placed_job(request.job, project.resolve() if project else _home_of(place))
     return replace(request, job=job, source=str(place / request.source) if request.source else "")
 
 
