@@ -25,6 +25,7 @@ GENERATED = "generated"
 CANDIDATES = "candidates"
 SCONSTRUCT = "SConstruct"
 SETTINGS = "pyproject.toml"
+FACTS_FILE = "facts.json"  # in a unit's folder: a `UnitResult`
 
 
 def unit_folder(unit: Unit) -> str:
@@ -43,4 +44,4 @@ def image_path(unit: Unit) -> str:
 
 def facts_path(unit: Unit) -> str:
     """What is known of the unit's image: a `UnitResult`."""
-    return f"{unit_folder(unit)}/facts.json"
+    return f"{unit_folder(unit)}/{FACTS_FILE}"

@@ -29,7 +29,7 @@ from precast.store import reason_of
 # In the order of a kernel's life: declare, build, look, ship, clean.
 COMMANDS = (
     "init", "record", "plan", "build", "tune", "why", "inspect", "passes", "opt", "repro", "verify", "coverage", "sign",
-    "merge", "package", "cache", "clean", "schema", "completion",
+    "merge", "package", "cache", "worker", "clean", "schema", "completion",
 )  # fmt: skip
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130

@@ -60,6 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cache-read", action=BooleanOptionalAction, help="whether to take from the shared cache")
     parser.add_argument("--cache-write", action=BooleanOptionalAction, help="whether to give to the shared cache")
     parser.add_argument(
+        "--executor", metavar="URL", help="have a cluster compile: dask://HOST:PORT or ray://HOST:PORT"
+    )
+    parser.add_argument(
         "--report",
         action="append",
         type=parse_report,
@@ -88,6 +91,18 @@ def parse_address(url: str | None) -> str | None:
     return os.path.abspath(os.path.expanduser(url)) if url and "://" not in url else url
 
 
+def parse_executor(address: str | None) -> str:
+    """The cluster that a command line names; "" for none."""
+    if not address:
+        return ""
+    from precast.worker.connecting import ADDRESS_HINT, find_address_fault
+
+    fault = find_address_fault(address)
+    if fault:
+        raise SpecError(f"`{address}` is no address of a cluster: {fault}", hint=ADDRESS_HINT)
+    return address
+
+
 def run(arguments: argparse.Namespace) -> int:
     style = next((each for each in ("json", "quiet", "verbose") if getattr(arguments, each)), "")
     reports = tuple(make_reports(arguments.report or (), arguments.project, sys.stderr))
@@ -99,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         candidates=arguments.candidates,
         check=arguments.check,
         cache=CacheWish(parse_address(arguments.cache), arguments.cache_read, arguments.cache_write),
+        executor=parse_executor(arguments.executor),
     )
     unmoved, refusal = None, check_jobs(arguments.jobs)
     try:

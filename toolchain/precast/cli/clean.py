@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from precast.cli.arguments import add_project
 from precast.errors import BugError
 from precast.graph.collect import collect_leftovers, prune_store, remove_unfinished
 from precast.graph.lock import LOCK_FILE, locked, remove_locked
 from precast.graph.request import Request
-from precast.graph.session import Fetch, Session
-from precast.job import Job
+from precast.graph.session import Begin, Fetch, Session, Warn
 from precast.layout import BUILD, GENERATED
 from precast.progress.events import SilentReporter
 from precast.project import Project, read_project
@@ -56,5 +54,5 @@ def clean_build(project: Project) -> int:
         session.close()
 
 
-def _refuse(request: Request, on_start: Callable[[Job], None], fetch: Fetch | None) -> Executor:
+def _refuse(request: Request, on_start: Begin, fetch: Fetch | None, warn: Warn) -> Executor:
     raise BugError("cleaning compiled a unit")

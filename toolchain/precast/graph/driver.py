@@ -19,7 +19,7 @@ from precast.graph.collect import remove_unfinished
 from precast.graph.keeping import keep_snapshot
 from precast.graph.lock import locked
 from precast.graph.request import Request
-from precast.graph.session import Session, start_pool
+from precast.graph.session import Session, start_executor
 from precast.layout import BUILD, SCONSTRUCT
 from precast.progress.events import Reporter, Summary
 from precast.project import read_project
@@ -34,7 +34,7 @@ def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Se
     with locked(project.folder / BUILD):
         remove_unfinished(project.folder)
         remove_abandoned()
-        session = Session(project, request, reporter, start_pool)
+        session = Session(project, request, reporter, start_executor)
         try:
             with _heeding_signals(session):
                 if session.build_script_moved():  # it may build what plans depend on
@@ -71,7 +71,7 @@ def preview(folder: Path, request: Request, reporter: Reporter) -> Iterator[Sess
     """A session that is asked what is stale and makes nothing of it."""
     project = read_project(folder)
     with locked(project.folder / BUILD):
-        session = Session(project, request, reporter, start_pool)
+        session = Session(project, request, reporter, start_executor)
         try:
             yield session
         finally:
@@ -109,9 +109,7 @@ def _run_graph(session: Session) -> None:
     if scons_surface.FLAGS_VARIABLE in os.environ:
         session.warn(f"{scons_surface.FLAGS_VARIABLE} in the environment: ignored; only plain `scons` hears it")
     scons_surface.install_session(session)
-    jobs = session.request.jobs
-    tasks = jobs + 1 if jobs > 1 else 1  # one unit waits, so that a worker has its next before the last is recorded
-    arguments = ["-Q", "-s", f"-j{tasks}", "-C", str(session.folder)]
+    arguments = ["-Q", "-s", f"-j{session.executor.room}", "-C", str(session.folder)]
     arguments += ["-k"] if session.request.keep_going else []
     script = session.folder / SCONSTRUCT
     if not script.exists():

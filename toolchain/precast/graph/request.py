@@ -18,6 +18,7 @@ class Request:
     candidates: bool = False  # every config of the kernels that are tuned, apart from the release
     check: float | None = None  # percent of the units to build again, from nothing
     cache: CacheWish = field(default_factory=CacheWish)
+    executor: str = ""  # the address of a cluster that compiles units; "": this machine
 
     @property
     def everything(self) -> bool:

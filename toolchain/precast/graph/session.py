@@ -43,11 +43,25 @@ if TYPE_CHECKING:
 Fetch = Callable[[str], bool]  # brings the stage of a key into the store; whether it is there now
 
 
-def start_pool(request: Request, on_start: Callable[[Job], None], fetch: Fetch | None) -> Executor:
-    """This machine's workers; none is started before it is known that a unit must be compiled."""
+Begin = Callable[[Job], None]  # is told that a job starts
+Warn = Callable[[str], None]
+
+
+def start_executor(request: Request, on_start: Begin, fetch: Fetch | None, warn: Warn) -> Executor:
+    """This machine's workers, of which none is started before it is known that a unit must be compiled; or a cluster's,
+    with this machine's for what is not for it."""
     from precast.worker.pool import WorkerPool  # not for a build that has nothing to do
 
-    return WorkerPool(request.jobs, on_start, keep_going=request.keep_going, fetch=fetch)
+    def start_pool(on_start: Begin) -> WorkerPool:
+        return WorkerPool(request.jobs, on_start, keep_going=request.keep_going, fetch=fetch)
+
+    if not request.executor:
+        return start_pool(on_start)
+    from precast.worker.cluster import ClusterExecutor
+    from precast.worker.connecting import connect
+
+    cluster = connect(request.executor)
+    return ClusterExecutor(cluster, start_pool, on_start, warn, keep_going=request.keep_going)
 
 
 class Session:
@@ -58,11 +72,12 @@ class Session:
         project: Project,
         request: Request,
         reporter: Reporter,
-        start_executor: Callable[[Request, Callable[[Job], None], Fetch | None], Executor],
+        start_executor: Callable[[Request, Begin, Fetch | None, Warn], Executor],
         *,
         aloud: bool = False,
     ) -> None:
-        """`start_executor` takes what was asked for, whom to tell that a job starts, and who may bring a stage.
+        """`start_executor` takes what was asked for, whom to tell that a job starts, who may bring a stage, and whom to
+        warn.
         `aloud`: nobody reads `failures` afterwards, so the graph prints them when they happen."""
         self.project = project
         self.request = request
@@ -170,7 +185,9 @@ class Session:
         with self._lock:
             if self._executor is None:
                 fetch = self.sharing.fetch_stage if self.sharing and self.sharing.cache.reads else None
-                self._executor = self._start_executor(self.request, lambda job: self.start(str(job.unit)), fetch)
+                self._executor = self._start_executor(
+                    self.request, lambda job: self.start(str(job.unit)), fetch, self.warn
+                )
                 if self.interrupted:
                     self._executor.close(cancel=True)
             return self._executor

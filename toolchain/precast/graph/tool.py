@@ -40,7 +40,7 @@ from precast.graph.scons_surface import (
     open_signatures,
     path_of,
 )
-from precast.graph.session import Session, start_pool
+from precast.graph.session import Session, start_executor
 from precast.graph.steps import ImagesStep, Step, UnitStep
 from precast.launch.sources import library_sources
 from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SIGNATURES, facts_path
@@ -113,7 +113,7 @@ def _open_session(env: Any) -> Session:
         keep_going=bool(env.GetOption("keep_going")),
     )
     reporter = choose_reporter(sys.stdout, options.get("progress", ""))
-    session = Session(read_project(Path()), request, reporter, start_pool, aloud=True)
+    session = Session(read_project(Path()), request, reporter, start_executor, aloud=True)
     stack.callback(session.close)
     stack.callback(lambda: session.begun and session.finish())
     stack.callback(session.share)

@@ -14,10 +14,9 @@ from precast.graph.lock import locked
 from precast.graph.making import read_result
 from precast.graph.request import Request
 from precast.graph.running import take_shared
-from precast.graph.session import Fetch, Session
+from precast.graph.session import Begin, Fetch, Session, Warn
 from precast.graph.sharing import Sharing
 from precast.graph.steps import UnitStep
-from precast.job import Job
 from precast.layout import BUILD
 from precast.progress.events import SilentReporter
 from precast.project import Project
@@ -72,5 +71,5 @@ def _give(session: Session, sharing: Sharing, steps: list[UnitStep]) -> int:
     return len(missing) if sharing.cache.writes else 0
 
 
-def _refuse(request: Request, on_start: Callable[[Job], None], fetch: Fetch | None) -> Executor:
+def _refuse(request: Request, on_start: Begin, fetch: Fetch | None, warn: Warn) -> Executor:
     raise BugError("warming compiled a unit")

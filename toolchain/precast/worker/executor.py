@@ -13,6 +13,10 @@ from precast.job import Job
 class Executor(Protocol):
     """Runs jobs, several at once, in any order; safe to use from several threads."""
 
+    @property
+    def room(self) -> int:
+        """How many jobs are worth submitting at once."""
+
     def prepare(self, jobs: Sequence[Job]) -> None:
         """Says which jobs will soon be submitted, so that no time is lost when they are."""
 

@@ -32,15 +32,21 @@ class PackedUnit:
     format: int = FORMAT
 
 
-def pack_unit(result: UnitResult, store: Store) -> Entry | None:
-    """The entry of a unit; None when the store does not have all of it any more."""
+def gather_unit(result: UnitResult, store: Store) -> tuple[PackedUnit, tuple[bytes, ...]] | None:
+    """A unit and the outputs of its stages; None when the store does not have all of it any more."""
     blobs = [store.get(stage.digest) for stage in result.stages]
     records = [store.get_record(stage.key) for stage in result.stages]
     kept = tuple(blob for blob in blobs if blob is not None)
     texts = tuple(record.decode() for record in records if record is not None)
     if len(kept) != len(blobs) or len(texts) != len(blobs):
         return None
-    return Entry(to_json(PackedUnit(replace(result, reads=lasting(result.reads)), texts)).encode(), kept)
+    return PackedUnit(replace(result, reads=lasting(result.reads)), texts), kept
+
+
+def pack_unit(result: UnitResult, store: Store) -> Entry | None:
+    """The entry of a unit; None when the store does not have all of it any more."""
+    gathered = gather_unit(result, store)
+    return Entry(to_json(gathered[0]).encode(), gathered[1]) if gathered else None
 
 
 def parse_unit(entry: Entry, unit: Unit) -> PackedUnit | None:
@@ -52,12 +58,13 @@ def parse_unit(entry: Entry, unit: Unit) -> PackedUnit | None:
         return None
     if packed.format != FORMAT:
         return None
-    if not _is_whole(packed, entry.blobs, unit):
+    if not is_whole(packed, entry.blobs, unit):
         raise ValueError(f"it is not all of {unit}")
     return packed
 
 
-def _is_whole(packed: PackedUnit, blobs: Sequence[bytes], unit: Unit) -> bool:
+def is_whole(packed: PackedUnit, blobs: Sequence[bytes], unit: Unit) -> bool:
+    """Whether this is the unit, with all of its stages and the bytes that it says."""
     result, stages = packed.result, packed.result.stages
     if result.unit != str(unit) or tuple(each.stage for each in stages) != unit.stages:
         return False

@@ -93,6 +93,11 @@ class WorkerPool:
         self._seats = [_Seat(self) for _ in range(self.count)]
         self._threads: list[threading.Thread] = []
 
+    @property
+    def room(self) -> int:
+        """One more than its workers: each has its next job before the last one is recorded."""
+        return self.count + 1 if self.count > 1 else 1
+
     def prepare(self, jobs: Sequence[Job]) -> None:
         """Starts workers for the first of `jobs`; see `Executor.prepare`."""
         with self._changed:

@@ -25,6 +25,7 @@ from precast.engines.registry import engine_name
 from precast.errors import ToolError
 from precast.identity import select_tools
 from precast.job import Job
+from precast.layout import FACTS_FILE
 from precast.passes.selection import PassUse
 from precast.reads import Read, ReadKind, digest_now
 from precast.spec.model import Unit
@@ -292,7 +293,7 @@ def publish(job: Job, result: UnitResult, store: Store) -> None:
             for stage in result.stages if job.keep_stages else result.stages[-1:]:
                 link_file(store.object_path(stage.digest), draft / f"{job.unit.kernel}.{stage.stage}")
             # What was read may lie anywhere on this machine: the index keeps it.
-            write_file(draft / "facts.json", to_json(replace(result, reads=()), indent=1).encode() + b"\n")
+            write_file(draft / FACTS_FILE, to_json(replace(result, reads=()), indent=1).encode() + b"\n")
             _exchange(draft, folder)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
