@@ -48,14 +48,32 @@ def update(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--update"))
 
 
-@pytest.fixture(scope="session")
-def torch() -> ModuleType:
-    """PyTorch. Without it a test is skipped; in the second tier, which installs it, the test fails."""
+def import_interop(module: str, name: str) -> ModuleType:
+    """A package of the extra `interop`. Without it a test is skipped; in the second tier, which installs it, the test
+    fails."""
     try:
-        return importlib.import_module("torch")
+        return importlib.import_module(module)
     except ImportError as error:
         absent = pytest.fail if os.environ.get("PRECAST_INTEROP") else pytest.skip
-        absent(f"it takes PyTorch: pip install 'precast[interop]' ({error})")
+        absent(f"it takes {name}: pip install 'precast[interop]' ({error})")
+
+
+@pytest.fixture(scope="session")
+def torch() -> ModuleType:
+    """PyTorch."""
+    return import_interop("torch", "PyTorch")
+
+
+@pytest.fixture(scope="session")
+def dask() -> ModuleType:
+    """Dask's scheduler and workers."""
+    return import_interop("distributed", "Dask")
+
+
+@pytest.fixture(scope="session")
+def ray() -> ModuleType:
+    """Ray."""
+    return import_interop("ray", "Ray")
 
 
 @pytest.fixture(params=OTHER_TRITONS)

@@ -1,0 +1,107 @@
+"""Builds by clusters on this machine: the same release, and what is lost costs a warning and no unit."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
+
+from builds import build_clean, make_tree, read_release
+from clusters import DaskCluster, RayCluster, free_port
+
+TARGETS = ("cuda:90", "hip:gfx942")
+
+
+def warnings(events: list[dict]) -> list[str]:
+    return [event["message"] for event in events if event["event"] == "warning"]
+
+
+@pytest.fixture
+def dask_cluster(dask, tmp_path):
+    cluster = DaskCluster(tmp_path)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def ray_cluster(ray, tmp_path):
+    cluster = RayCluster(tmp_path)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.mark.all
+def test_dask_makes_the_same_release_and_may_be_lost(dask_cluster, tmp_path):
+    for _ in range(2):
+        dask_cluster.add_worker()
+    tree = make_tree(tmp_path / "p", 4, "", TARGETS)
+    build = tree.build("--executor", dask_cluster.url)
+    assert (build.code, len(build.compiled), warnings(build.events)) == (0, 8, []), build.err
+    assert read_release(tree) == build_clean(tree, tmp_path / "clean")
+    assert tree.build("--executor", dask_cluster.url).steps == []
+    tree.edit("kernels/k0.py", "import triton\n", "# stand-in: fail ttgir\nimport triton\n")
+    build = tree.build("-k", "--executor", dask_cluster.url)
+    failed = {event["step"] for event in build.events if event["event"] == "failed"}
+    assert build.code == 1 and len(failed) == 2 and all(step.startswith("k0:") for step in failed)
+    tree.edit("kernels/k0.py", "# stand-in: fail ttgir\n", "")
+    for number in range(4):
+        tree.edit(f"kernels/k{number}.py", "import triton\n", "# stand-in: sleep 0.1\nimport triton\n")
+    build = lose_scheduler(tree, dask_cluster)
+    assert [each for each in warnings(build) if "not used" in each] == [
+        f"{dask_cluster.url} is not used from here on: the connection to its scheduler is lost; "
+        "the rest is compiled here"
+    ]
+    assert read_release(tree) == build_clean(tree, tmp_path / "clean2")
+
+
+def lose_scheduler(tree, cluster: DaskCluster) -> list[dict]:
+    """The events of a build whose scheduler is killed when the first unit is done."""
+    command = [sys.executable, "-m", "precast", "build", "--json", "--executor", cluster.url]
+    with subprocess.Popen(command, cwd=tree.folder, stdout=subprocess.PIPE, text=True) as process:
+        events = []
+        for line in process.stdout:
+            events.append(json.loads(line))
+            if events[-1]["event"] == "ended" and "@" in events[-1]["step"]:
+                cluster.scheduler.kill()
+    assert process.returncode == 0
+    return events
+
+
+@pytest.mark.all
+def test_ray_makes_the_same_release(ray_cluster, tmp_path):
+    tree = make_tree(tmp_path / "p", 3, "", TARGETS)
+    build = tree.build("--executor", ray_cluster.url)
+    assert (build.code, len(build.compiled), warnings(build.events)) == (0, 6, []), build.err
+    assert read_release(tree) == build_clean(tree, tmp_path / "clean")
+
+
+@pytest.mark.soak
+def test_dask_workers_come_and_go(dask_cluster, tmp_path):
+    workers = [dask_cluster.add_worker() for _ in range(2)]
+    tree = make_tree(tmp_path / "p", 20, "sleep 0.1", TARGETS)
+    command = [sys.executable, "-m", "precast", "build", "--json", "--executor", dask_cluster.url]
+    with subprocess.Popen(command, cwd=tree.folder, stdout=subprocess.PIPE, text=True) as process:
+        ended = 0
+        for line in process.stdout:
+            ended += json.loads(line)["event"] == "ended"
+            if ended == 3 and len(workers) == 2:
+                workers.append(dask_cluster.add_worker())
+                workers[0].send_signal(signal.SIGKILL)
+    assert process.returncode == 0
+    assert read_release(tree) == build_clean(tree, tmp_path / "clean")
+
+
+@pytest.mark.all
+@pytest.mark.parametrize("kind", ["dask", "ray"])
+def test_a_cluster_that_is_not_there_is_said_in_a_sentence(request, kind, tmp_path):
+    request.getfixturevalue(kind)
+    tree = make_tree(tmp_path / "p", 1)
+    address = f"{kind}://127.0.0.1:{free_port()}"
+    build = tree.build("--executor", address)
+    causes = {"dask": "no scheduler answers there", "ray": "no Ray head answers there (ConnectionError)"}
+    assert build.code == 1
+    assert build.summary["message"] == f"{address} cannot be used: {causes[kind]}"
