@@ -1,4 +1,4 @@
-"""Large projects: null builds, one stale unit, full builds; seconds, memory, and what planning costs.
+"""Large projects: null builds, one stale unit, full builds, a second machine; seconds, memory, and what planning costs.
 
 `python bench/scale.py --units 6000` makes a project of small kernels, each in some variants for two targets, and one
 more kernel of a single unit, which is the one that an edit makes stale. `--engine standin` compiles nothing, so that
@@ -144,9 +144,9 @@ def fake_units(folder: Path, units: int) -> None:
     write_snapshot(place, replace(snapshot, outputs=outputs, units=units))
 
 
-def build(folder: Path) -> dict:
+def build(folder: Path, *words: str) -> dict:
     """One `precast build`: wall and processor seconds, peak memory of its process, seconds of units, its summary."""
-    command = [sys.executable, "-m", "precast", "build", "-j2", "--json", "--project", str(folder)]
+    command = [sys.executable, "-m", "precast", "build", "-j2", "--json", "--project", str(folder), *words]
     before, begun = os.times(), time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
         peak = watch_memory(process.pid)
@@ -199,6 +199,19 @@ def measure_one(folder: Path, repeat: int) -> dict:
             "one_cpu_s": median(runs, "cpu_s"), "one_mb": peak_of(runs)}  # fmt: skip
 
 
+def measure_second(folder: Path, units: int, standin: bool) -> dict:
+    """A full build that fills a cache, and a build of the same sources elsewhere that takes all of it."""
+    cache, other = folder.parent / "cache", folder.parent / "second"
+    first = build(folder, "--cache", str(cache))
+    make_project(other, units, standin)
+    second = build(other, "--cache", str(cache))
+    assert second["summary"]["built"] == 0
+    return {"units": first["summary"]["units"], "full_build_s": round(first["wall_s"], 3),
+            "full_cpu_s": round(first["cpu_s"], 3), "second_build_s": round(second["wall_s"], 3),
+            "second_cpu_s": round(second["cpu_s"], 3),
+            "second_of_full": round(second["wall_s"] / first["wall_s"], 3)}  # fmt: skip
+
+
 def measure_plan(folder: Path, repeat: int) -> dict:
     """Seconds of a plan by unit, its files' digests known."""
     from precast.plan import plan_project
@@ -232,6 +245,8 @@ def measure(folder: Path, units: int, engine: str, only: list[str], repeat: int)
         first = build(folder)
         return {"units": first["summary"]["units"], "first_null_build_s": round(first["wall_s"], 3),
                 **measure_null(folder, repeat)}  # fmt: skip
+    if "second" in only:
+        return measure_second(folder, units, engine != "triton")
     if engine == "standin" and "full" not in only:
         make_units(folder)
     first = build(folder)
@@ -252,7 +267,12 @@ def measure(folder: Path, units: int, engine: str, only: list[str], repeat: int)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--units", type=int, default=6000, metavar="N")
-    parser.add_argument("--only", action="append", choices=("null", "one", "full"), help="default: null and one")
+    parser.add_argument(
+        "--only",
+        action="append",
+        choices=("null", "one", "full", "second"),
+        help="default: null and one; second: another machine, with a full cache",
+    )
     parser.add_argument("--engine", choices=("triton", "standin", "none"), default="triton")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="runs of each")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="keep the project here")

@@ -259,3 +259,22 @@ def is_of_interest(path: str, tree: Tree) -> bool:
     return not path.startswith((sys.base_prefix, build, "/proc", "/dev", "/etc")) and not any(
         each in path for each in inside
     )
+
+
+@pytest.mark.all
+def test_plain_scons_leaves_one_when_all_is_made(tmp_path):
+    tree = make_tree(tmp_path / "p", more='[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"\n')
+    kept = tree.folder / "build/snapshots/all"
+
+    def unmoved() -> bool:
+        command = [sys.executable, "-c", ASK]
+        asked = f"{tree.folder}\n"
+        return subprocess.run(command, input=asked, capture_output=True, text=True, check=True).stdout == "True\n"
+
+    assert tree.scons("build/launchers/files.json").code == 0 and not kept.exists()
+    assert tree.scons().code == 0 and kept.exists() and unmoved()
+    tree.edit("kernels/copy.py", "import triton\n", "import triton\n\n")
+    assert not unmoved()
+    assert tree.scons("-n").code == 0 and not unmoved()
+    assert tree.scons("build/launchers/files.json").code == 0 and not unmoved()
+    assert tree.scons().code == 0 and unmoved()

@@ -11,7 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
 
 from builds import build_clean, make_tree, read_release
-from clusters import DaskCluster, RayCluster, free_port
+from clusters import DaskCluster, free_port
 
 TARGETS = ("cuda:90", "hip:gfx942")
 
@@ -23,13 +23,6 @@ def warnings(events: list[dict]) -> list[str]:
 @pytest.fixture
 def dask_cluster(dask, tmp_path):
     cluster = DaskCluster(tmp_path)
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture
-def ray_cluster(ray, tmp_path):
-    cluster = RayCluster(tmp_path)
     yield cluster
     cluster.stop()
 
@@ -71,14 +64,6 @@ def lose_scheduler(tree, cluster: DaskCluster) -> list[dict]:
     return events
 
 
-@pytest.mark.all
-def test_ray_makes_the_same_release(ray_cluster, tmp_path):
-    tree = make_tree(tmp_path / "p", 3, "", TARGETS)
-    build = tree.build("--executor", ray_cluster.url)
-    assert (build.code, len(build.compiled), warnings(build.events)) == (0, 6, []), build.err
-    assert read_release(tree) == build_clean(tree, tmp_path / "clean")
-
-
 @pytest.mark.soak
 def test_dask_workers_come_and_go(dask_cluster, tmp_path):
     workers = [dask_cluster.add_worker() for _ in range(2)]
@@ -96,12 +81,16 @@ def test_dask_workers_come_and_go(dask_cluster, tmp_path):
 
 
 @pytest.mark.all
-@pytest.mark.parametrize("kind", ["dask", "ray"])
-def test_a_cluster_that_is_not_there_is_said_in_a_sentence(request, kind, tmp_path):
-    request.getfixturevalue(kind)
-    tree = make_tree(tmp_path / "p", 1)
-    address = f"{kind}://127.0.0.1:{free_port()}"
-    build = tree.build("--executor", address)
-    causes = {"dask": "no scheduler answers there", "ray": "no Ray head answers there (ConnectionError)"}
+def test_a_scheduler_that_is_not_there_is_said_in_a_sentence(dask, tmp_path):
+    check_absent(tmp_path, f"dask://127.0.0.1:{free_port()}", "no scheduler answers there")
+
+
+@pytest.mark.soak
+def test_a_head_that_is_not_there_is_said_in_a_sentence(ray, tmp_path):
+    check_absent(tmp_path, f"ray://127.0.0.1:{free_port()}", "no Ray head answers there (ConnectionError)")
+
+
+def check_absent(tmp_path: Path, address: str, cause: str) -> None:
+    build = make_tree(tmp_path / "p", 1).build("--executor", address)
     assert build.code == 1
-    assert build.summary["message"] == f"{address} cannot be used: {causes[kind]}"
+    assert build.summary["message"] == f"{address} cannot be used: {cause}"

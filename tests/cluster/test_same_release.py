@@ -25,9 +25,7 @@ def make(tmp_path_factory) -> Make:
     root = tmp_path_factory.mktemp("same")
 
     def make_project(name: str) -> Tree:
-        tree = make_tree(root / name / "p", 3, "data table.json", TARGETS)
-        tree.write("table.json", "[1]")
-        return tree
+        return make_tree(root / name / "p", 3, "sleep 0.01", TARGETS)
 
     return make_project
 

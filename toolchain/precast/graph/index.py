@@ -36,6 +36,7 @@ CREATE TABLE IF NOT EXISTS steps(
 _PUT_FILE = "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)"
 _PUT_STEP = "REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?)"
 READ = "read:"
+STEPS_TOGETHER = 100
 # What SQLite says when the machine refuses; all else that it says is about what the file holds.
 _REFUSALS = ("full", "readonly", "unable to open", "disk I/O", "locked", "out of memory")
 
@@ -66,6 +67,8 @@ class Index:
         self._lock = threading.RLock()
         self._unwritten: dict[str, FileState] = {}
         self._packages: dict[str, str] = {}  # asked for by many steps, so once for a build
+        self._unwritten_steps: dict[str, StepRecord] = {}
+        self._together = 1  # steps that are committed at once
         self._connection, self._files, self._steps = _open(path)
 
     def close(self) -> None:
@@ -78,9 +81,11 @@ class Index:
             try:
                 rows = [_file_row(*each) for each in self._unwritten.items()]
                 self._connection.executemany(_PUT_FILE, rows)
+                self._connection.executemany(_PUT_STEP, map(_step_row, self._unwritten_steps.values()))
                 change(self._connection)
                 self._connection.commit()
                 self._unwritten.clear()
+                self._unwritten_steps.clear()
             except sqlite3.DatabaseError as error:
                 if _is_refusal(error):
                     raise
@@ -90,6 +95,17 @@ class Index:
                 self._connection.executemany(_PUT_STEP, [_step_row(each) for each in self._steps.values()])
                 self._connection.commit()
                 self._unwritten.clear()
+                self._unwritten_steps.clear()
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What is recorded in the block is committed some steps at a time: for steps that are cheap to record again."""
+        self._together = STEPS_TOGETHER
+        try:
+            yield
+        finally:
+            self._together = 1
+            self._write(lambda connection: None)
 
     def step(self, name: str) -> StepRecord | None:
         """What is recorded of a step."""
@@ -180,13 +196,15 @@ class Index:
         note: str = "",
         reads: Iterable[Read] = (),
     ) -> StepRecord:
-        """Keeps a finished step and commits. `inputs` are digests taken before it ran (`digests`), `reads` what a
-        user's code read: what moved meanwhile shows at the next build. `ToolError` when an output is not there."""
+        """Keeps a finished step and commits (see `together`). `inputs` are digests taken before it ran (`digests`),
+        `reads` what a user's code read: what moved meanwhile shows at the next build. `ToolError` when an output is not
+        there."""
         read = {f"{READ}{each.place}": each.digest for each in reads}
         record = StepRecord(name, key, {**inputs, **read}, self.digests(outputs), note)
         with self._lock:
-            self._steps[name] = record
-            self._write(lambda connection: connection.execute(_PUT_STEP, _step_row(record)))
+            self._steps[name] = self._unwritten_steps[name] = record
+            if len(self._unwritten_steps) >= self._together:
+                self._write(lambda connection: None)
         return record
 
     def digests(self, paths: Iterable[str]) -> dict[str, str]:
@@ -205,6 +223,7 @@ class Index:
         with self._lock:
             for (name,) in gone:
                 self._steps.pop(name, None)
+                self._unwritten_steps.pop(name, None)
             self._write(lambda connection: connection.executemany("DELETE FROM steps WHERE name = ?", gone))
 
     def forget_absent_files(self, keep: AbstractSet[str] = frozenset()) -> None:

@@ -69,11 +69,11 @@ class _Gathering:
     def add_step(self, step: Step) -> None:
         """A step's record, and the files that are in its key and nobody makes."""
         self._add_record(step.name)
-        sources = [path for path in step.inputs if path not in self.outputs]
-        for path in sources:
-            self._add_file(path, self._index.digest(path) or "", self.sources)
+        for path in step.inputs:
+            if path not in self.outputs:
+                self._add_file(path, self._index.digest(path) or "", self.sources)
         record = self._index.step(step.name)
-        self.moved |= bool(sources) and (record is None or record.key != self._session.key_of(step))
+        self.moved |= record is None or record.key != self._session.key_of(step)
 
     def _add_record(self, name: str) -> None:
         record = self._index.step(name)

@@ -94,11 +94,12 @@ def take_shared(session: Session) -> None:
     """Takes what the shared cache has of the stale units, many at once: they are no jobs any more."""
     if session.sharing is None or session.sharing.cache.reads is False:
         return
-    for step, result in session.sharing.take(session.stale_units):
-        session.taken.add(step.name)
-        session.start(step.name)
-        with session.running(step):
-            _note_unit(session, step, result)
+    with session.index.together():
+        for step, result in session.sharing.take(session.stale_units):
+            session.taken.add(step.name)
+            session.start(step.name)
+            with session.running(step):
+                _note_unit(session, step, result)
 
 
 def _run_unit(session: Session, step: UnitStep) -> None:

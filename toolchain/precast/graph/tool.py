@@ -26,6 +26,7 @@ from precast.errors import PrecastError, ToolError
 from precast.graph.collect import remove_unfinished
 from precast.graph.compiler import choose_compiler
 from precast.graph.inputs import LibraryInputs
+from precast.graph.keeping import keep_snapshot
 from precast.graph.lock import locked
 from precast.graph.making import write_listing
 from precast.graph.request import Request
@@ -115,11 +116,19 @@ def _open_session(env: Any) -> Session:
     reporter = choose_reporter(sys.stdout, options.get("progress", ""))
     session = Session(read_project(Path()), request, reporter, start_executor, aloud=True)
     stack.callback(session.close)
-    stack.callback(lambda: session.begun and session.finish())
+    stack.callback(_finish, session)
     stack.callback(session.share)
     atexit.register(stack.close)
     install_session(session)
     return session
+
+
+def _finish(session: Session) -> None:
+    """Tells the summary of plain `scons`; what it left need not be looked at again, where that is all of the plan."""
+    if session.begun:
+        summary = session.finish()
+        if not session.failures and session.fault is None:
+            keep_snapshot(session, summary)
 
 
 def declare_graph(env: Any, session: Session) -> Any:
