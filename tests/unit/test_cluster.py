@@ -10,8 +10,8 @@ import pytest
 from small_projects import SETTINGS, SPEC, make_project, plan
 
 from precast.codec import from_json, to_json
+from precast.engines import StageFailure
 from precast.engines.standin import StandinEngine
-from precast.errors import PrecastError
 from precast.job import Job
 from precast.plan import make_job
 from precast.worker.batch import Answer, Answers, Batch, Message, checked, pack_batch, unpack_answer
@@ -47,11 +47,13 @@ class Here:
 
     room = 1
 
-    def __init__(self) -> None:
+    def __init__(self, begin) -> None:
         self.jobs: list[Job] = []
+        self._begin = begin
 
     def submit(self, job: Job) -> Future:
         self.jobs.append(job)
+        self._begin(job)
         future: Future = Future()
         try:
             future.set_result(run_job(job, StandinEngine(), lambda step: None))
@@ -97,11 +99,21 @@ class Build:
     def __init__(self, cluster: Workers, keep_going: bool = True) -> None:
         self.started: list[str] = []
         self.warnings: list[str] = []
-        self.here = Here()
-        begin = lambda job: self.started.append(str(job.unit))  # noqa: E731
+        self._local: list[Here] = []
         self.executor = ClusterExecutor(
-            cluster, lambda on_start: self.here, begin, self.warnings.append, keep_going=keep_going
+            cluster, self._start_local, self._begin, self.warnings.append, keep_going=keep_going
         )
+
+    def _begin(self, job: Job) -> None:
+        self.started.append(str(job.unit))
+
+    def _start_local(self, begin) -> Here:
+        self._local.append(Here(begin))
+        return self._local[-1]
+
+    @property
+    def compiled_here(self) -> list[Job]:
+        return [job for each in self._local for job in each.jobs]
 
     def run(self, jobs: list[Job]) -> list:
         """What becomes of each job: its result, or its error."""
@@ -109,6 +121,10 @@ class Build:
         ends = [future.exception(60) or future.result() for future in futures]
         self.executor.close()
         return ends
+
+
+def names_of(jobs: list[Job]) -> list[str]:
+    return sorted(str(job.unit) for job in jobs)
 
 
 def folder_of(job: Job) -> dict[str, bytes]:
@@ -125,7 +141,7 @@ def test_a_cluster_makes_what_this_machine_makes(tmp_path, runner):
     results = build.run(jobs)
     assert [result.unit for result in results] == [str(job.unit) for job in jobs]
     assert sorted(build.started) == sorted(result.unit for result in results)
-    assert not build.here.jobs and not build.warnings
+    assert not build.compiled_here and not build.warnings
     for job, same in zip(jobs, alike, strict=True):
         run_job(same, StandinEngine(), lambda step: None)
         made, wanted = folder_of(job), folder_of(same)
@@ -174,12 +190,12 @@ def test_a_worker_with_other_tools_gets_no_more_jobs(tmp_path, runner):
 
     build = Build(Workers(runner, fate=refuse, names=("old", "new")))
     results = build.run(jobs)
-    assert [result.unit for result in results] == [str(job.unit) for job in jobs] and not build.here.jobs
+    assert [result.unit for result in results] == [str(job.unit) for job in jobs] and not build.compiled_here
     refusal = f"dask://here:1: worker old gets no jobs: {tool} is {identity} there and another here"
     assert build.warnings == [refusal]
     build = Build(Workers(runner, fate=refuse, names=("old",)))
     build.run(jobs)
-    assert len(build.here.jobs) == len(jobs)
+    assert len(build.compiled_here) == len(jobs)
     assert build.warnings == [
         refusal,
         "dask://here:1 is not used from here on: none of its workers has the tools of this build; "
@@ -215,7 +231,7 @@ def test_a_lost_cluster_leaves_the_rest_to_this_machine(tmp_path, runner):
     build = Build(Workers(runner, fate=lose))
     results = build.run(jobs)
     assert [result.unit for result in results] == [str(job.unit) for job in jobs]
-    assert len(build.here.jobs) == len(jobs) - 1 and sorted(build.started) == sorted(str(job.unit) for job in jobs)
+    assert len(build.compiled_here) == len(jobs) - 1 and sorted(build.started) == sorted(str(job.unit) for job in jobs)
     assert build.warnings == [
         "dask://here:1 is not used from here on: the connection to its scheduler is lost; the rest is compiled here"
     ]
@@ -231,7 +247,7 @@ def test_a_worker_that_is_gone_costs_one_unit_a_second_try(tmp_path, runner):
 
     build = Build(Workers(runner, fate=die))
     assert [result.unit for result in build.run(jobs)] == [str(job.unit) for job in jobs]
-    assert [str(job.unit) for job in build.here.jobs] == [bad]
+    assert [str(job.unit) for job in build.compiled_here] == [bad]
     cause = "the worker that had it is gone"
     assert build.warnings == [f"{bad} is compiled here, not at dask://here:1, as all such are: {cause}"]
 
@@ -241,7 +257,8 @@ def test_a_unit_fails_by_this_machine_alone(tmp_path, runner):
     build = Build(Workers(runner))
     ends = build.run(jobs)
     failed = [job for job, end in zip(jobs, ends, strict=True) if isinstance(end, Exception)]
-    assert failed == build.here.jobs == [job for job in jobs if job.unit.target.backend == "hip"]
+    assert names_of(failed) == names_of(build.compiled_here)
+    assert failed == [job for job in jobs if job.unit.target.backend == "hip"]
     assert "the stand-in refuses hsaco" in build.warnings[0] and len(build.warnings) == 1
 
 
@@ -254,7 +271,7 @@ def test_without_keep_going_a_failure_takes_what_waits(tmp_path, runner):
     build.executor.close()
     assert all(future.done() for future in futures)
     assert any(future.cancelled() for future in futures)
-    assert any(not future.cancelled() and isinstance(future.exception(), PrecastError) for future in futures)
+    assert any(not future.cancelled() and isinstance(future.exception(), StageFailure) for future in futures)
 
 
 def test_what_is_read_otherwise_there_is_compiled_here(tmp_path, runner):
@@ -262,7 +279,7 @@ def test_what_is_read_otherwise_there_is_compiled_here(tmp_path, runner):
     (tmp_path / "table.json").write_text("[1]")  # which no import shows, so that no worker has it
     build = Build(Workers(runner))
     results = build.run(jobs)
-    assert build.here.jobs == jobs and all(result.reads for result in results)
+    assert names_of(build.compiled_here) == names_of(jobs) and all(result.reads for result in results)
     assert build.warnings[0].endswith("as all such are: what its module reads is not the same there")
 
 
@@ -277,9 +294,9 @@ def test_damage_on_the_way_is_noticed(tmp_path, runner):
 
 
 def test_stages_that_turn_out_the_same_are_not_run_again(tmp_path, runner):
-    (job, *_) = make_jobs(tmp_path)
+    (job, *_) = make_jobs(tmp_path, "# one remark")
     run_job(job, StandinEngine(), lambda step: None)
-    (job, *_) = make_jobs(tmp_path, "# a remark")
+    (job, *_) = make_jobs(tmp_path, "# another")
     text, _ = runner.run(pack_batch([job]))
     (answer,) = from_json(text, Answers).answers
     assert all(stage.reused for stage in answer.unit.result.stages)
@@ -292,7 +309,7 @@ def test_jobs_of_files_elsewhere_stay_here(tmp_path, runner):
     cluster = Workers(runner)
     build = Build(cluster)
     build.run([ptxas, beside])
-    assert (build.here.jobs, cluster.sizes, build.warnings) == ([ptxas, beside], [], [])
+    assert (build.compiled_here, cluster.sizes, build.warnings) == ([ptxas, beside], [], [])
 
 
 @pytest.mark.parametrize(
