@@ -51,7 +51,11 @@ class DaskCluster(Processes):
         self.url = json.loads(file.read_text())["address"].replace("tcp://", "dask://")
 
     def add_worker(self, jobs: int = 1) -> subprocess.Popen:
-        return self.start(sys.executable, "-m", "precast", "worker", self.url, f"-j{jobs}")
+        """A worker that the scheduler knows."""
+        before = self.log.read_text().count("Registered to:")
+        worker = self.start(sys.executable, "-m", "precast", "worker", self.url, f"-j{jobs}")
+        self.wait_for(lambda: self.log.read_text().count("Registered to:") > before, worker)
+        return worker
 
 
 class RayCluster(Processes):
