@@ -23,6 +23,7 @@ class Backend(enum.Enum):
     CPU = "cpu"
 
 
+_BACKENDS = {each.value: each for each in Backend}
 CUDA_ARCHITECTURES = ("75", "80", "86", "87", "89", "90", "100", "103", "107", "110", "120", "121")
 HIP_ARCHITECTURES = (
     "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201", "gfx1250",
@@ -68,7 +69,7 @@ class Target:
 
     @property
     def kind(self) -> Backend:
-        return Backend(self.backend)
+        return _BACKENDS[self.backend]
 
     @property
     def image_suffix(self) -> str:

@@ -21,6 +21,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
+from precast import collector
 from precast.digest import FileState, look_at
 from precast.errors import ToolError
 from precast.reads import ABSENT, FILES, Read, ReadKind, digest_file, digest_now, digest_package, parse_read
@@ -284,6 +285,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
+@collector.resting()
 def _load(connection: sqlite3.Connection) -> tuple[dict[str, FileState], dict[str, StepRecord]]:
     """All rows that are what they were when they were written."""
     files = {row[0]: FileState(*row[1:-1]) for row in connection.execute("SELECT * FROM files") if _is_sealed(row)}

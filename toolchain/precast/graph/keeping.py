@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 
+from precast import collector
 from precast.digest import FileState
 from precast.graph.index import READ
 from precast.graph.session import Session
@@ -23,6 +24,7 @@ from precast.reads import FILES, NO_PATHS, Looks, Read, ReadKind, digest_now, di
 _NO_PATHS = (ReadKind.GLOB, *NO_PATHS)
 
 
+@collector.resting()
 def keep_snapshot(session: Session, summary: Summary) -> None:
     """Writes the snapshot of a build that went well, and has a release to show for it."""
     if not summary.release:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from precast import collector
 from precast.artifact import UnitResult
 from precast.codec import from_json, to_json
 from precast.digest import digest_text
@@ -96,6 +97,7 @@ def _remove_others(root: Path, keep: Mapping[str, bytes]) -> None:
             path.unlink()
 
 
+@collector.resting()
 def make_release(
     given: ReleaseInputs, folder: Path, output: str, digest: Digest
 ) -> tuple[tuple[str, ...], WrittenManifest]:

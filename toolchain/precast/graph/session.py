@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
+from precast import collector
 from precast.errors import BuildFailed, CompileError, PlanError, PrecastError
 from precast.graph.checking import check_units, choose_samples
 from precast.graph.index import Index
@@ -240,6 +241,10 @@ class Session:
     @cached_property
     def stale(self) -> tuple[Step, ...]:
         """Every step that must run, as found when first asked: those that are not fresh, and those they feed."""
+        with collector.resting():
+            return self._find_stale()
+
+    def _find_stale(self) -> tuple[Step, ...]:
         stale: dict[str, Step] = {}
         made_anew: set[str] = set()
         for step in self.steps.all:

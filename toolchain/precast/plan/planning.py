@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property, partial
 from pathlib import Path
 
+from precast import collector
 from precast.digest import FileDigests
 from precast.errors import Place, PlanError, PrecastError, SpecError, nearest_hint
 from precast.identity import Identities, Tools, identity_memory, merge_tools
@@ -152,7 +153,8 @@ def plan_project(
     `SpecError` or `PlanError` when something is wrong, `PlanFailed` with all of it when several things are. With
     `keep_going`, what is wrong with one kernel or unit is left to `Plan.failed`.
     """
-    return _Planner(project, keep_going, candidates).plan(kernels, tuple(map(project.target_glob, targets)))
+    with collector.resting():
+        return _Planner(project, keep_going, candidates).plan(kernels, tuple(map(project.target_glob, targets)))
 
 
 class _Planner:

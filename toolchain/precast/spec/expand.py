@@ -114,6 +114,16 @@ class _TargetKernel:
         return frozenset(rule.name for rule in OPTIONS[self.target.kind]).difference(self.spec.constexprs)
 
     @cached_property
+    def own_options(self) -> Options:
+        """The options of units of which no axis or config says one."""
+        return self.merge_options({})
+
+    def merge_options(self, said: Mapping[str, Scalar]) -> Options:
+        """The options of a unit: those that its axes and config say win."""
+        merged = {**self.options, **said}
+        return tuple((name, merged[name]) for name in sorted(merged) if name in self.known_options)
+
+    @cached_property
     def constants(self) -> Mapping[str, Constant]:
         return dict(self.spec.constants)
 
@@ -340,9 +350,9 @@ class _Expansion:
 
     def _unit_options(self) -> Options:
         """The options that the target's backend has; an option axis or config wins over a section."""
-        said = {name: value for name, value in self.values.items() if isinstance(value, str | bool | int | float)}
-        merged = {**self.kernel.options, **said}
-        return tuple((name, merged[name]) for name in sorted(merged) if name in self.kernel.known_options)
+        known = self.kernel.known_options
+        said = {name: value for name, value in self.values.items() if name in known and isinstance(value, Scalar)}
+        return self.kernel.merge_options(said) if said else self.kernel.own_options
 
 
 def _check_hint(hint: Hint, kind: ArgumentType, where: Place | None) -> None:

@@ -7,6 +7,7 @@ other backends have is no error where it is said for every target: specs are sha
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -107,9 +108,14 @@ def check_defaults(defaults: Mapping[str, Node], targets: Sequence[Target]) -> I
     yield from option_errors([OptionNodes("*", defaults)], targets)
 
 
+@functools.cache
+def _backends_like(pattern: str) -> frozenset[Backend]:
+    return frozenset(target.kind for target in EVERY_TARGET if target.matches(pattern))
+
+
 def unknown_options(options: Mapping[str, Node], pattern: str, axes: Iterable[str] = ()) -> Iterator[SpecError]:
     """An error for each option that no target like `pattern` has; one that only some have is for these."""
-    backends = {target.kind for target in EVERY_TARGET if target.matches(pattern)}
+    backends = _backends_like(pattern)
     known = {rule.name for backend in backends for rule in OPTIONS[backend]}
     for name, node in options.items():
         if backends and name not in known:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import keyword
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,7 @@ class SourceReader:
         self.installed = installed
         self._syntax: dict[Path, ModuleSyntax] = {}
         self._modules: dict[str, ModuleFile] = {}
+        self._by_path: dict[Path, ModuleFile] = {}
         self._finder = ModuleFinder()
         self._asked: dict[str, Read] = {}
 
@@ -98,9 +100,11 @@ class SourceReader:
 
     def module_of(self, file: Path) -> ModuleFile:
         """The module that a file named by path is."""
-        for read in reads_around(file):
-            self._note(read)
-        return module_of_file(file)
+        if file not in self._by_path:
+            for read in reads_around(file):
+                self._note(read)
+            self._by_path[file] = module_of_file(file)
+        return self._by_path[file]
 
     def find(self, name: str, *first: Path) -> ModuleFile | None:
         """The module of a dotted name, looked for in `first`, in `pythonpath` and among installed packages."""
@@ -128,6 +132,8 @@ class SourceReader:
 
 def is_function_text(text: str) -> bool:
     """Whether a text names a function: a name, one in a class (`Kernels.add`), or a factory's call (`make(64)`)."""
+    if text.isidentifier():  # as nearly all are
+        return not keyword.iskeyword(text)
     try:
         node: ast.expr = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError):
