@@ -17,6 +17,7 @@ from precast.worker.cluster import ClusterLost, WorkerGone
 from precast.worker.runner import BatchRunner
 
 CONNECT_SECONDS = 10.0
+WORKERS_SECONDS = 60.0  # until the first worker of a cluster that is being started is there
 PLUGIN = "precast"
 
 
@@ -82,7 +83,7 @@ def connect(address: str, place: str) -> DaskCluster:
     except (OSError, TimeoutError):
         raise ClusterLost("no scheduler answers there") from None
     try:
-        client.wait_for_workers(1, timeout=CONNECT_SECONDS)
+        client.wait_for_workers(1, timeout=WORKERS_SECONDS)
         client.register_plugin(RunnerPlugin(), name=PLUGIN)
         return DaskCluster(address, client)
     except TimeoutError:
