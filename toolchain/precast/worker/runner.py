@@ -22,13 +22,13 @@ from precast.identity import Identities, identity_memory
 from precast.identity.tools import OWN_STANDIN
 from precast.job import Job
 from precast.reads import digest_file
+from precast.scratch import Scratch, remove_abandoned
 from precast.spec.closure import INSTALLED
 from precast.store import Store, write_file
 from precast.worker.batch import FORMAT, Answer, Answers, Batch, Message, SentJob, checked, write_message
 from precast.worker.parcel import gather_unit
 from precast.worker.pool import WorkerPool
 from precast.worker.portable import placed_job
-from precast.worker.scratch import Scratch, remove_abandoned
 
 
 def read_identities() -> Identities:
