@@ -137,11 +137,29 @@ static void order(void) {
           "argument `n` of `ordered` promises align = 32, and it is -33");
 }
 
+static precast_status split(int64_t value) {
+    return small_split(k, PRECAST_CPU, (small_split_axes){.SPLIT = value}, &unit, 1);
+}
+
+/* A number is itself wherever words stand beside it, and no word has a number that a value could be. */
+static void words_beside_numbers(void) {
+    open_release();
+    MEANS(0, split(0));
+    MEANS(1, split(4));
+    MEANS(2, split(SMALL_SPLIT_SPLIT_NONE));
+    MEANS(3, split(SMALL_SPLIT_SPLIT_TRUE));
+    MEANS(4, split(-7));
+    MEANS(0, split(PRECAST_ANY));
+    for (int64_t value = 1; value < 4; value++)
+        CHECK(split(value) == PRECAST_NO_UNIT && split(-value) == PRECAST_NO_UNIT);
+    FAILS(split(1), PRECAST_NO_UNIT, "`split` has no variant with SPLIT=1; there are -7, 0, 4, none, true");
+}
+
 int main(int argc, char **argv) {
     static const scenario all[] = {
         {"what_is_said", what_is_said}, {"null_pointers", null_pointers}, {"numbers", numbers},
         {"promises", promises}, {"hint_sets", hint_sets}, {"pinned", pinned}, {"requirements", requirements},
-        {"order", order}, {NULL, NULL},
+        {"order", order}, {"words_beside_numbers", words_beside_numbers}, {NULL, NULL},
     };
     return run_scenario(all, argc, argv);
 }

@@ -165,6 +165,13 @@ def test_the_table_then_the_specs_first(small, unit):
         assert unit[0] == 0
 
 
+def test_words_beside_numbers(small, unit):
+    for number, value in enumerate((0, 4, None, True, -7)):
+        small.split(unit, 1, SPLIT=value)
+        assert unit[0] == number
+    assert refusal(small, lambda: small.split(unit, 1, SPLIT=1)).startswith("`split` has no variant with SPLIT=1")
+
+
 def test_what_is_said_is_said(small, unit):
     small.sole(unit, 1)
     small.sole(unit, 1, CAUSAL=1, EVEN=True, RATE=0.5)

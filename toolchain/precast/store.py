@@ -58,8 +58,7 @@ def is_draft(name: str) -> bool:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Removes all drafts below a folder in which nobody is writing. One that cannot be removed stays for the next time.
-    """
+    """Removes all drafts below a folder in which nobody writes. One that cannot be removed stays for the next time."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
             if is_draft(entry.name):

@@ -21,6 +21,7 @@ from precast.launch.formats import (
     Slot,
     interface_digest,
 )
+from precast.launch.formats.interface import value_number
 from precast.launch.formats.values import word_of
 from precast.launch.help import render_help
 from precast.launch.names import find_name_faults, kernel_identifier, word_macro
@@ -60,7 +61,7 @@ class WordContext:
     """One enumerator for an axis value that is a word."""
 
     name: str
-    value: int
+    value: str
 
 
 @dataclass(frozen=True)
@@ -156,17 +157,22 @@ def _slot_function(type_text: str) -> str:
 
 
 def _field(axis: AxisInterface) -> FieldContext:
-    c_type = {"dtype": "precast_type", "float": "double", "word": "int"}.get(axis.kind, "int64_t")
+    kind = "int" if axis.has_numbers else axis.kind
+    c_type = {"dtype": "precast_type", "float": "double", "word": "int"}.get(kind, "int64_t")
     name = c_name(axis.name)
-    function = {"dtype": "number", "word": "number"}.get(axis.kind, axis.kind)
+    function = {"dtype": "number", "word": "number"}.get(kind, kind)
     payload = f"precast_axis_{function}(axes.{name})"
     values = ", ".join(format_constant(value) for value in axis.values)
     return FieldContext(f"{c_type} {name}", payload, re.sub(r"\*/", "* /", values))
 
 
 def _words(project: str, kernel: str, axis: AxisInterface) -> list[WordContext]:
-    words = [word_of(value) for value in axis.values] if axis.kind == "word" else []
-    return [WordContext(word_macro(project, kernel, axis, word), number) for number, word in enumerate(words, 1)]
+    words = {value_number(axis, value): word_of(value) for value in axis.values if not axis.says_itself(value)}
+    first = "INT64_MIN + " if axis.has_numbers else ""
+    return [
+        WordContext(word_macro(project, kernel, axis, word), f"({first}{number})" if first else str(number))
+        for number, word in words.items()
+    ]
 
 
 def _stub_arguments(arguments: Sequence[ArgumentInterface]) -> Iterator[StubContext]:

@@ -93,7 +93,9 @@ def _clashes(kernel: str, names: Iterable[tuple[str, str]], kind: str) -> Iterat
 
 def _word_faults(project: str, kernel: KernelInterface, owners: dict[str, str]) -> Iterator[NameFault]:
     for axis in kernel.axes:
-        for value in axis.values if axis.kind == "word" else ():
+        for value in axis.values:
+            if axis.says_itself(value):
+                continue
             text = f"{axis.name}={word_of(value)}"
             macro = word_macro(project, kernel.name, axis, word_of(value))
             mine = f"`{text}` of kernel `{kernel.name}`"

@@ -6,11 +6,12 @@
 #include "number.h"
 #include "slots.h"
 
-/* A word's number among the axis's values, from 1; 0 when it is none. */
-static int64_t find_word(const precast_index *index, const precast_axis_record *axis, const char *word) {
+static int find_word(const precast_index *index, const precast_axis_record *axis, const char *word, int64_t *payload) {
     for (uint32_t i = 0; i < axis->values.count; i++)
-        if (!strcmp(precast_text(index, index->values[axis->values.first + i].text), word))
-            return index->values[axis->values.first + i].payload;
+        if (!strcmp(precast_text(index, index->values[axis->values.first + i].text), word)) {
+            *payload = index->values[axis->values.first + i].payload;
+            return 1;
+        }
     return 0;
 }
 
@@ -45,12 +46,12 @@ static PyObject *spell(PyObject *value) {
     return text;
 }
 
-static int64_t read_word(const precast_index *index, const precast_axis_record *axis, PyObject *value) {
+static int read_word(const precast_index *index, const precast_axis_record *axis, PyObject *value, int64_t *payload) {
     PyObject *text = spell(value);
     const char *word = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    int64_t payload = word ? find_word(index, axis, word) : 0;
+    int known = word && find_word(index, axis, word, payload);
     Py_XDECREF(text);
-    return payload;
+    return known;
 }
 
 int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {
@@ -65,7 +66,7 @@ int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_valu
     } else if (kind == PRECAST_AXIS_DTYPE)
         known = (payload = known_dtype(kernel->owner->state, value)) != 0;
     else if (kind == PRECAST_AXIS_WORD)
-        known = (payload = read_word(index, axis, value)) != 0;
+        known = read_word(index, axis, value, &payload);
     else if (kind == PRECAST_AXIS_FLOAT)
         payload = precast_axis_float(PyFloat_AsDouble(value));
     else

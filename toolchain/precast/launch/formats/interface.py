@@ -92,10 +92,17 @@ def axis_payload(axis: AxisInterface, value: Constant) -> int:
     if axis.kind == "dtype":
         return TYPE_CODES[str(value)]
     if axis.kind == "word":
-        return value_number(axis, value)
+        return word_payload(axis, value)
     if axis.kind == "float":
         return int(struct.unpack("<q", struct.pack("<d", python_value(value)))[0])
     return int(value)  # type: ignore[arg-type]  # int and bool axes hold nothing else
+
+
+def word_payload(axis: AxisInterface, value: Constant) -> int:
+    """Words are numbered from 1; beside numbers, which stand for themselves, from the least that a call may say."""
+    if not axis.has_numbers:
+        return value_number(axis, value)
+    return int(str(value)) if axis.says_itself(value) else value_number(axis, value) - 2**63
 
 
 def value_number(axis: AxisInterface, value: Constant) -> int:

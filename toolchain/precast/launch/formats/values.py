@@ -25,6 +25,7 @@ TYPE_CODES = {
 }  # fmt: skip
 POINTER = 0x80  # added to the code of what it points to
 DESCRIPTOR = 0x40
+MOST_WORDS = 256  # that may stand beside numbers on an axis
 
 
 def word_of(value: Constant) -> str:
@@ -64,6 +65,15 @@ class AxisInterface:
     name: str
     kind: str
     values: tuple[Constant, ...]
+
+    def says_itself(self, value: Constant) -> bool:
+        """Whether C says the value by its number, and not by a macro's."""
+        return self.kind != "word" or (type(value) is int and MOST_WORDS - 2**63 < value < 2**63)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether words stand beside numbers, of which none may be taken for a word's."""
+        return self.kind == "word" and any(map(self.says_itself, self.values))
 
 
 @dataclass(frozen=True)
