@@ -70,7 +70,7 @@ def test_cost_that_a_note_does_not_say_is_none():
 def test_peak_is_that_of_the_time_since():
     block = bytearray(64 << 20)
     before = Meter()
-    block[:: 4096] = b"x" * (len(block) // 4096)
+    block[::4096] = b"x" * (len(block) // 4096)
     high = before.peak_bytes
     del block
     assert Meter().peak_bytes <= high - (48 << 20)

@@ -70,13 +70,16 @@ class Gate:
 
     def __init__(self, tree):
         self._reached, self._opened = tree.folder / "reached", tree.folder / "opened"
-        tree.write("kernels/gate.py", f"""
+        tree.write(
+            "kernels/gate.py",
+            f"""
 import time
 from pathlib import Path
 Path({str(self._reached)!r}).touch()
 while not Path({str(self._opened)!r}).exists():
     time.sleep(0.01)
-""")
+""",
+        )
 
     def wait_until_reached(self):
         while not self._reached.exists():

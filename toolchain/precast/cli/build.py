@@ -59,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-cache", dest="cache", action="store_const", const="", help="no shared cache")
     parser.add_argument("--cache-read", action=BooleanOptionalAction, help="whether to take from the shared cache")
     parser.add_argument("--cache-write", action=BooleanOptionalAction, help="whether to give to the shared cache")
-    parser.add_argument(
-        "--executor", metavar="URL", help="have a cluster compile: dask://HOST:PORT or ray://HOST:PORT"
-    )
+    parser.add_argument("--executor", metavar="URL", help="have a cluster compile: dask://HOST:PORT or ray://HOST:PORT")
     parser.add_argument(
         "--report",
         action="append",
