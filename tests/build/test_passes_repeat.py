@@ -38,7 +38,9 @@ CHANGES = "kernel.attributes['mark'] = parse_attribute(kernel, f'\"{value}\"')"
 
 @pytest.fixture(scope="module")
 def engines():
-    return Engines()
+    made = Engines()
+    yield made
+    made.open("triton")._loader.close()  # its modules are no business of the tests that follow
 
 
 @pytest.fixture(autouse=True)

@@ -228,6 +228,7 @@ for turn in range(2):  # the first makes what the second finds kept
         os.stat, os.lstat = hearing(os.stat), hearing(os.lstat)
     plan = plan_project(read_project(folder))
 looks = [*plan.looks.files, *(each.name for each in plan.looks.reads)]
+looks += [os.path.dirname(folder / each.name) for each in plan.looks.reads if each.kind == "glob"]  # it lists them
 listed = [each.name for each in plan.looks.reads if each.kind == "directory"]
 print(json.dumps([[*map(os.path.abspath, each)] for each in (opened, asked, looks, listed)]))
 """
