@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -98,9 +99,11 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
         self.exc_clear()
 
     def _was_dropped(self) -> bool:
-        """Whether this is a unit that waited for a worker when another one failed."""
+        """Whether this is a unit that waited for a worker when another one failed, or a command that a terminal's
+        interrupt ended, of which this process may hear later."""
         cause = SCons.Errors.convert_to_BuildError(self.exc_info()[1])
-        return bool(cause.exc_info and isinstance(cause.exc_info[1], CancelledError))
+        dropped = bool(cause.exc_info and isinstance(cause.exc_info[1], CancelledError))
+        return dropped or cause.status in (-signal.SIGINT, 128 + signal.SIGINT)
 
 
 def _error_of(build_error: Any, path: str) -> PrecastError | None:
