@@ -30,6 +30,11 @@ def test_programs(batch):
     run_batch(batch * BATCH, BATCH)
 
 
+@pytest.mark.parametrize("seed", [10510])
+def test_programs_that_failed_once(seed):
+    run_batch(seed, 1)
+
+
 @pytest.mark.all
 @pytest.mark.parametrize("batch", range(8))
 def test_more_programs(batch):

@@ -49,11 +49,14 @@ int cuStreamCreate(void **stream, unsigned flags) { (void)flags; *stream = mallo
 int cuStreamGetCtx(void *stream, void **found) { (void)stream; *found = &context; return 0; }
 int cuStreamSynchronize(void *stream) { (void)stream; return 0; }
 
-/* How long launches take is told by the image's first bytes: 1 to 1000 microseconds. */
+/* How long launches take is told by the bytes of an ELF file that stand before its sections' table: 1 to 1000
+ * microseconds. */
 int cuModuleLoadData(void **module, const void *image) {
     const unsigned char *bytes = image;
+    unsigned long long sections;
     unsigned sum = 0;
-    for (int i = 0; i < 64; i++)
+    memcpy(&sections, bytes + 40, sizeof sections);
+    for (unsigned long long i = 0; i < sections; i++)
         sum = sum * 31 + bytes[i];
     function *made = malloc(sizeof *made);
     made->milliseconds = 0.001 * (1 + sum % 1000);

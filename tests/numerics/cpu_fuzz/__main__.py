@@ -7,6 +7,7 @@ before says which program it was. `--one` reduces one seed, in child processes t
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import traceback
 
@@ -16,6 +17,8 @@ from cpu_fuzz.execute import find_fault
 from cpu_fuzz.generate import generate
 from cpu_fuzz.program import Program
 from cpu_fuzz.reduce import reduce_program
+
+SECONDS = 60  # that a program may take: one without its loop's way out takes for ever
 
 
 def level_of(seed: int) -> str:
@@ -37,6 +40,7 @@ def told_by_child(program: Program, level: str) -> str:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
+        signal.alarm(SECONDS)
         os.write(writing, told(program, level).encode()[:4000])
         os._exit(0)
     os.close(writing)

@@ -173,7 +173,7 @@ def time_in_rounds(timers: Mapping[int, Timer], rounds: int) -> dict[int, float]
     """Seconds by config: the median of rounds that take each config in turn, every second one backwards. Then those
     that are close to the best are timed against it, round by round, and have its time by the median of the ratios."""
     samples: Samples = {number: [] for number in timers}
-    for taken in range(rounds):
+    for taken in range(rounds if timers else 0):
         _take_round(timers, list(timers) if taken < SURE_ROUNDS else _hopeful(samples), samples, taken)
     times = {number: statistics.median(each) for number, each in samples.items()}
     best = min(times, key=lambda number: (times[number], number), default=0)

@@ -52,7 +52,7 @@ class _ElementLoop:
 
         finals = b.loop_named(index, lower, upper, step, first, body)
         return [
-            final if steps is None else self._shifted(argument, start, final)
+            final if steps is None else self._shifted(argument, start, final) if steps else start
             for argument, steps, start, final in zip(self.arguments, self.steps, starts, finals, strict=True)
         ]
 
@@ -71,7 +71,8 @@ class _ElementLoop:
         for argument, steps, start, form in zip(self.arguments, self.steps, self.starts, inside, strict=True):
             if steps is not None:
                 assert isinstance(form, Scalar)
-                context.places[argument] = Shifted(start, form)
+                distance = form if steps else no_distance(context, argument)  # handed on as it is, of any type
+                context.places[argument] = Shifted(start, distance)
             else:
                 for address in (False, True):
                     context.remember(argument, self.cursor.addressing(address), form)
