@@ -43,15 +43,16 @@ def binary_kernel(out, x, y, n, OP: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + offsets, r, mask=mask)
 
 
+def build_binary(op, element):
+    types = {"out": f"*{element}", "x": f"*{element}", "y": f"*{element}", "n": "i32"}
+    return build(binary_kernel, types, {"OP": op, "BLOCK": N})
+
+
 @pytest.mark.parametrize("element", ["i8", "i16", "i32", "i64", "u8", "u32", "u64"])
 @pytest.mark.parametrize("op", ["div", "mod", "min", "max", "xor", "mul"])
 def test_integer_arithmetic(op, element):
     dtype = NUMPY[element]
-    kernel = build(
-        binary_kernel,
-        {"out": f"*{element}", "x": f"*{element}", "y": f"*{element}", "n": "i32"},
-        {"OP": op, "BLOCK": N},
-    )
+    kernel = build_binary(op, element)
     n = 101
     x, y = integers(dtype), integers(dtype)[::-1].copy()
     y[y == 0] = 3
@@ -94,11 +95,7 @@ def test_division_by_zero_in_masked_lanes_does_not_trap(element):
 @pytest.mark.parametrize("op", ["shl", "shr"])
 def test_shifts(op, element):
     dtype = NUMPY[element]
-    kernel = build(
-        binary_kernel,
-        {"out": f"*{element}", "x": f"*{element}", "y": f"*{element}", "n": "i32"},
-        {"OP": op, "BLOCK": N},
-    )
+    kernel = build_binary(op, element)
     bits = np.iinfo(dtype).bits
     x, y = integers(dtype), RANDOM.integers(0, bits, N).astype(dtype)
     out = np.zeros(N, dtype)

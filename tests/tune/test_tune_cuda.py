@@ -1,13 +1,12 @@
 """Tuning against a CUDA driver whose clock stands still but for launches: every time is known, and so is the choice."""
 
 import json
-import os
 import struct
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tuned_project import make_candidates, run
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.all
@@ -75,29 +74,17 @@ def microseconds(image: bytes) -> int:
 
 @pytest.fixture(scope="module")
 def driver(tmp_path_factory):
-    """The environment of processes that find the driver."""
+    """What is in the environment of processes that find the driver."""
     folder = tmp_path_factory.mktemp("driver")
     flags = ["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o", str(folder / "libcuda.so.1")]
     subprocess.run(["cc", *flags, str(HERE / "timed_cuda.c")], check=True)
-    return {**os.environ, "LD_LIBRARY_PATH": str(folder)}
-
-
-def run(folder, environment, *words):
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return {"LD_LIBRARY_PATH": str(folder)}
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tuned")
-    (folder / "kernels").mkdir()
-    for name, text in {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": SPEC}.items():
-        (folder / name).write_text(text)
-    run(folder, os.environ, "-m", "precast", "build", "--candidates")
-    return folder
+    files = {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": SPEC}
+    return make_candidates(tmp_path_factory.mktemp("tuned"), files)
 
 
 def read_expected(project):
@@ -114,7 +101,7 @@ def read_expected(project):
 
 @pytest.mark.parametrize("cache", ["warm", "flushed"])
 def test_times_are_those_of_the_launches_alone(project, driver, cache):
-    run(project, driver, "-m", "precast", "tune", "-o", f"found/{cache}", "--cache", cache, "--rounds", "3")
+    run(project, "-m", "precast", "tune", "-o", f"found/{cache}", "--cache", cache, "--rounds", "3", **driver)
     evidence = json.loads((project / f"found/{cache}/add.fake-h1.json").read_text())
     expected = read_expected(project)
     assert (evidence["device"], evidence["driver"], evidence["target"]) == ("Fake H1", "CUDA 13.0", "cuda:90")
@@ -136,9 +123,9 @@ def test_a_device_takes_its_own_rows_and_another_of_its_target_the_first_ones(pr
         evidence = {"schema": 1, "kernel": "add", "target": "cuda:90", "device": device, "axes": ["BLOCK", "num_warps"],
                     "configs": configs, "problems": problems}  # fmt: skip
         (project / f"tuning/add.{device[:5].strip().lower()}.json").write_text(json.dumps(evidence))
-    run(project, os.environ, "-m", "precast", "build")
+    run(project, "-m", "precast", "build")
     for name, block, file in (("Fake H1", 64, "fake"), ("Other H2", 128, "other"), ("Third H3", 64, "fake")):
-        lines = run(project, {**driver, "DEVICE_NAME": name}, "-c", CHOOSE).splitlines()
+        lines = run(project, "-c", CHOOSE, **driver, DEVICE_NAME=name).stdout.splitlines()
         assert [f"BLOCK={block}," in line for line in lines] == [True, True], (name, lines)
         assert [line.split(" ", 1)[1] for line in lines] == [
             f"exact, n == 100 (tuning/add.{file}.json)", f"default (tuning/add.{file}.json)",

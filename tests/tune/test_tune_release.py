@@ -1,13 +1,11 @@
 """From candidates to a release that chooses, on a CPU: built, measured, chosen, asked, served."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tuned_project import make_candidates, run
 
 SETTINGS = """
 [tool.precast]
@@ -92,23 +90,11 @@ with shop.serve():
 """
 
 
-def run(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
-    done = subprocess.run(
-        [sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=300, env=os.environ | environment
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A project with candidates of three configs, one of which computes something else for small sizes."""
-    folder = tmp_path_factory.mktemp("tuned")
-    (folder / "kernels").mkdir()
-    for name, text in {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": SPEC}.items():
-        (folder / name).write_text(text)
-    run(folder, "-m", "precast", "build", "--candidates")
-    return folder
+    files = {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": SPEC}
+    return make_candidates(tmp_path_factory.mktemp("tuned"), files)
 
 
 def test_candidates_hold_every_config_and_are_never_the_current_release(project):

@@ -305,7 +305,7 @@ def test_stages_that_turn_out_the_same_are_not_run_again(tmp_path, runner):
 def test_jobs_of_files_elsewhere_stay_here(tmp_path, runner):
     (job, *_) = make_jobs(tmp_path)
     ptxas = replace(job, settings=replace(job.settings, ptxas="/opt/ptxas"))
-    beside = replace(job, sources=(*job.sources, ("../shared.py", "0" * 64)))
+    beside = replace(job, sources=(*job.sources, ("../beside.py", "0" * 64)))
     cluster = Workers(runner)
     build = Build(cluster)
     build.run([ptxas, beside])
