@@ -37,9 +37,10 @@ def choose_samples(units: Sequence[UnitStep], percent: float, reused: Set[str] =
 
 
 def check_units(
-    samples: Sequence[UnitStep], project: Project, folder: Path, workers: int, reused: Set[str] = frozenset()
+    samples: Sequence[UnitStep], project: Project, workers: int, reused: Set[str] = frozenset()
 ) -> Iterator[tuple[UnitStep, PrecastError | None]]:
-    """Builds each sample again; with it what is wrong, or None when it is what the build has.
+    """Builds each sample again; with it what is wrong, or None when it is what the build has. The project's folder is
+    absolute.
 
     The images of those that are `reused` were taken from a store.
     """
@@ -55,7 +56,7 @@ def check_units(
                 except PrecastError as error:
                     yield step, error
                 else:
-                    difference = compare(step, read_result(folder, step.planned.unit), again)
+                    difference = compare(step, read_result(project.folder, step.planned.unit), again)
                     if difference is not None and step.name in reused:
                         difference.hint = TAKEN_HINT
                     yield step, difference

@@ -203,7 +203,7 @@ class Session:
             if self._sharing is None:
                 from precast.graph.sharing import open_sharing  # not for a build that has nothing to do
 
-                self._sharing = open_sharing(settings, self.placed, self.folder, self.warn)
+                self._sharing = open_sharing(settings, self.placed, self.warn)
             return self._sharing
 
     def share(self) -> None:
@@ -358,7 +358,7 @@ class Session:
         """Builds samples again from nothing; one that comes out otherwise is a failure of the build."""
         reused = {name for name, outcome in self._outcomes.items() if outcome == "reused"}
         samples = choose_samples(self.steps.units, percent, reused)
-        for step, error in check_units(samples, self.placed, self.folder, self.request.jobs, reused):
+        for step, error in check_units(samples, self.placed, self.request.jobs, reused):
             self._checked += 1
             if error is not None:
                 self.fail(step.name, error)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from precast.artifact import StageFile, UnitResult
 from precast.cache.entries import Entry
@@ -26,19 +25,18 @@ from precast.worker.parcel import pack_unit, parse_unit, place_unit, reads_alike
 from precast.worker.walk import parse_record
 
 
-def open_sharing(settings: CacheSettings, project: Project, folder: Path, warn: Callable[[str], None]) -> Sharing:
-    """The cache for builds of the project in `folder`."""
-    return Sharing(SharedCache(settings, folder, warn), Store(folder / STORE), project, folder)
+def open_sharing(settings: CacheSettings, project: Project, warn: Callable[[str], None]) -> Sharing:
+    """The cache for builds of the project, whose folder is absolute."""
+    return Sharing(SharedCache(settings, project.folder, warn), Store(project.folder / STORE), project)
 
 
 class Sharing:
     """One build's dealings with the cache; safe for several threads."""
 
-    def __init__(self, cache: SharedCache, store: Store, project: Project, folder: Path) -> None:
+    def __init__(self, cache: SharedCache, store: Store, project: Project) -> None:
         self.cache = cache
         self._store = store
         self._project = project
-        self._folder = folder
         self._asked: set[str] = set()
 
     def take(self, steps: Sequence[UnitStep]) -> Iterator[tuple[UnitStep, UnitResult]]:
@@ -85,7 +83,7 @@ class Sharing:
         except ValueError:
             self.cache.tell_damaged(f"ac/{key}")
             return None
-        if packed is None or not reads_alike(packed.result, self._folder):
+        if packed is None or not reads_alike(packed.result, self._project.folder):
             return None
         return place_unit(make_job(step.given, self._project), packed, entry.blobs, reused=True)
 
