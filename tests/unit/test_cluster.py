@@ -274,6 +274,14 @@ def test_without_keep_going_a_failure_takes_what_waits(tmp_path, runner):
     assert any(not future.cancelled() and isinstance(future.exception(), StageFailure) for future in futures)
 
 
+def test_without_keep_going_nothing_starts_after_a_failure(tmp_path, runner):
+    first, later, *_ = make_jobs(tmp_path, "# stand-in: fail ttir")
+    executor = Build(Workers(runner), keep_going=False).executor
+    assert isinstance(executor.submit(first).exception(), StageFailure)
+    assert executor.submit(later).cancelled()
+    executor.close()
+
+
 def test_what_is_read_otherwise_there_is_compiled_here(tmp_path, runner):
     jobs = make_jobs(tmp_path, "# stand-in: data table.json")
     (tmp_path / "table.json").write_text("[1]")  # which no import shows, so that no worker has it

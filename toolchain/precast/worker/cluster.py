@@ -61,7 +61,7 @@ class _Task:
 
 class ClusterExecutor:
     """An `Executor` on a cluster; `start_local` makes the one that compiles here, once it is needed. Without
-    `keep_going` a unit that fails takes those that wait with it."""
+    `keep_going` a unit that fails takes those that wait or come later with it."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ClusterExecutor:
         self._told: set[str] = set()
         self._avoided: frozenset[str] = frozenset()
         self._seconds = 0.0  # that a unit took, lately
-        self._lost = self._closing = self._cancelled = False
+        self._lost = self._closing = self._cancelled = self._failed = False
         self._threads = [  # two a slot: a worker has its next batch before the last one is unpacked
             threading.Thread(target=self._serve, name="precast-cluster", daemon=True) for _ in range(2 * cluster.slots)
         ]
@@ -104,6 +104,8 @@ class ClusterExecutor:
         with self._changed:
             if self._cancelled:
                 task.future.set_exception(ToolError(STOPPED.message))
+            elif self._failed:
+                task.future.cancel()
             elif self._lost or not is_movable(job):
                 task.future.set_running_or_notify_cancel()
                 self._compile_here(task)
@@ -241,7 +243,9 @@ class ClusterExecutor:
 
     def _fail(self, task: _Task, error: BaseException) -> None:
         if not self._keep_going:
-            self._drop_waiting()
+            with self._changed:
+                self._failed = True
+                self._drop_waiting()
         if not task.future.done():
             task.future.set_exception(error)
 

@@ -62,8 +62,8 @@ class WorkerPool:
 
     Reproducers of failed stages go to `reproducers`, by default `build/repro` in the job's project. `on_start` is
     called in a worker's thread when its job starts; `fetch` brings a stage by its key into the job's store. Without
-    `keep_going` a job that fails takes those that wait with it: they are cancelled. Jobs that run at once are expected
-    to fit into `memory` bytes, by default what is there now; one that alone does not fit runs alone.
+    `keep_going` a job that fails takes those that wait or come later with it: they are cancelled. Jobs that run at once
+    are expected to fit into `memory` bytes, by default what is there now; one that alone does not fit runs alone.
     """
 
     def __init__(
@@ -90,6 +90,7 @@ class WorkerPool:
         self._busy = 0  # seats with a task
         self._closing = False
         self._cancelled = False
+        self._failed = False  # a job did, and nothing is to be started after it
         self._seats = [_Seat(self) for _ in range(self.count)]
         self._threads: list[threading.Thread] = []
 
@@ -119,6 +120,9 @@ class WorkerPool:
                 return future
             if self._closing:
                 raise RuntimeError("the pool is closed")
+            if self._failed:
+                future.cancel()
+                return future
             self._tasks.append(_Task(job, future))
             self._changed.notify()
             if len(self._tasks) > len(self._threads) - self._busy and len(self._threads) < len(self._seats):
@@ -175,6 +179,7 @@ class WorkerPool:
             self._busy -= 1
             self._held -= expected_bytes(job)
             if not well and not self._keep_going:
+                self._failed = True
                 self._drop_waiting()
             self._changed.notify_all()  # what did not fit beside it may now
 
