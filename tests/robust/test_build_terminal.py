@@ -1,72 +1,34 @@
 """Builds on a terminal, as a person sees them: what stands on the screen while they run and when they have ended.
 
-A pseudo-terminal and an emulator of one (pyte): what the screen shows is what its cells hold.
+A pseudo-terminal and an emulator of one, and tmux where it is installed: what the screen shows is what its cells hold.
 """
 
-import fcntl
 import os
-import pty
 import re
-import select
+import shutil
 import signal
-import struct
-import sys
-import termios
-import time
 
-import pyte
 import pytest
 from builds import make_tree as make_small_tree
+from terminals import Terminal, Tmux
 
 LONG = "k" + "_long" * 20
+NO_TMUX = pytest.mark.skipif(shutil.which("tmux") is None, reason="there is no tmux")
+IN_TMUX = pytest.param(Tmux, id="tmux", marks=[NO_TMUX, pytest.mark.all])
 
 
-class Terminal:
-    """A command in a terminal of so many columns, in a process group of its own, as a shell starts it."""
+@pytest.fixture
+def start():
+    """Starts a command in a terminal of a kind; what is still open is closed."""
+    opened = []
 
-    def __init__(self, folder, columns, *words, **environment):
-        self.raw = b""
-        self.screen = pyte.HistoryScreen(columns, 24, history=1000)
-        self.stream = pyte.ByteStream(self.screen)
-        self.child, self.terminal = pty.fork()
-        if self.child == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            keep = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-            os.chdir(folder)
-            command = [sys.executable, "-m", "precast", *words]
-            os.execve(sys.executable, command, {**keep, "TERM": "xterm-256color", **environment})
+    def begin(kind, *words, **environment):
+        opened.append(kind(*words, **environment))
+        return opened[-1]
 
-    def read(self, until=lambda lines: False, seconds=60.0):
-        """Feeds the screen until it shows what is waited for, or the command has ended; its lines."""
-        deadline = time.monotonic() + seconds
-        while not until(self.lines()):
-            assert time.monotonic() < deadline, "\n".join(self.lines())
-            if not select.select([self.terminal], [], [], 0.1)[0]:
-                continue
-            try:
-                data = os.read(self.terminal, 65536)
-            except OSError:  # the command has closed it
-                break
-            if not data:
-                break
-            self.raw += data
-            self.stream.feed(data)
-        return self.lines()
-
-    def lines(self):
-        """What has scrolled away and what is on the screen, without empty lines."""
-        gone = ["".join(row[place].data for place in range(self.screen.columns)) for row in self.screen.history.top]
-        return [line.rstrip() for line in (*gone, *self.screen.display) if line.strip()]
-
-    def press(self, key):
-        os.write(self.terminal, key)
-
-    def end(self):
-        """The lines of the ended command and its exit code."""
-        lines = self.read()
-        _, status = os.waitpid(self.child, 0)
-        os.close(self.terminal)
-        return lines, os.waitstatus_to_exitcode(status)
+    yield begin
+    for each in opened:
+        each.close()
 
 
 def make_tree(folder, count, order):
@@ -83,11 +45,12 @@ def joined(lines):
 
 @pytest.mark.all
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_bar_counts_and_running_units_survive_any_name_and_width(tmp_path, columns):
+@pytest.mark.parametrize("kind", [pytest.param(Terminal, id="pty"), IN_TMUX])
+def test_bar_counts_and_running_units_survive_any_name_and_width(tmp_path, start, kind, columns):
     tree, opened = make_tree(tmp_path / "p", 3, "run gate.py"), tmp_path / "opened"
     wait = f"import os, time\nwhile not os.path.exists({str(opened)!r}):\n    time.sleep(0.01)\n"
     tree.write("kernels/gate.py", wait)
-    terminal = Terminal(tree.folder, columns, "build", "-j2")
+    terminal = start(kind, tree.folder, columns, "build", "-j2")
     shown = terminal.read(lambda lines: sum(LONG[:9] in line for line in lines) == 2)
     head = next(line for line in shown if re.search(r"\b\d+/\d+", line))
     assert "━" in head
@@ -97,7 +60,7 @@ def test_bar_counts_and_running_units_survive_any_name_and_width(tmp_path, colum
     assert code == 0
     release = next((tree.folder / "generated/demo").glob("1.0*"))
     assert joined(lines) == f"3 built, 0 reused, 0 failed; release {release}"  # a path, whole, and nothing else
-    assert terminal.screen.cursor.hidden is False
+    assert terminal.has_cursor()
 
 
 @pytest.mark.all
@@ -108,15 +71,16 @@ def test_a_bar_tells_the_time_left(tmp_path):
     assert terminal.end()[1] == 0
 
 
-@pytest.mark.parametrize("columns", [40, pytest.param(200, marks=pytest.mark.all)])
-def test_ctrl_c_leaves_one_clean_line(tmp_path, columns):
+@pytest.mark.parametrize("columns", [40, *(pytest.param(each, marks=pytest.mark.all) for each in (80, 200))])
+@pytest.mark.parametrize("kind", [pytest.param(Terminal, id="pty"), IN_TMUX])
+def test_ctrl_c_leaves_one_clean_line(tmp_path, start, kind, columns):
     tree = make_tree(tmp_path / "p", 2, "hang llir")
-    terminal = Terminal(tree.folder, columns, "build", "-j2", "-k")
+    terminal = start(kind, tree.folder, columns, "build", "-j2", "-k")
     terminal.read(lambda lines: sum(LONG[:9] in line for line in lines) == 2)
     terminal.press(b"\x03")
     lines, code = terminal.end()
     assert (lines, code) == (["interrupted"], 130)
-    assert terminal.screen.cursor.hidden is False
+    assert terminal.has_cursor()
 
 
 @pytest.mark.all
@@ -128,16 +92,19 @@ def test_a_failed_unit_is_named_in_one_line(tmp_path):
     assert f"failed: {unit}0 built, 0 reused, 1 failed" in joined(lines)
 
 
-COLOR = re.compile(rb"\x1b\[[0-9;]*m")
+COLOR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:[34][0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)?m")
 
 
 @pytest.mark.all
-def test_no_color_means_none(tmp_path):
-    tree = make_tree(tmp_path / "p", 1, "sleep 0.3")
-    plain = Terminal(tree.folder, 80, "build", NO_COLOR="1")
-    assert plain.end()[1] == 0
-    colors = {found for found in COLOR.findall(plain.raw) if re.search(rb"[34][0-9]|9[0-9]", found)}
-    assert colors == set()
+@pytest.mark.parametrize("kind", [pytest.param(Terminal, id="pty"), IN_TMUX])
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}], ids=["color", "plain"])
+def test_no_color_means_none(tmp_path, start, kind, environment):
+    tree = make_tree(tmp_path / "p", 2, "hang llir")
+    terminal = start(kind, tree.folder, 80, "build", "-j2", **environment)
+    terminal.read(lambda lines: sum(LONG[:9] in line for line in lines) == 2)
+    assert bool(COLOR.search(terminal.colored())) == (not environment)
+    terminal.press(b"\x03")
+    assert terminal.end()[1] == 130
 
 
 @pytest.mark.all

@@ -192,10 +192,11 @@ def _apply(expression: Expression, step: Step, left: int | None, right: int | No
         raise SpecError(f"{expression.noun} `{expression.text}` divides by zero", _place(expression, step.span))
     if left is None or right is None:
         return None
-    return _checked(expression, _compute(step.opcode, left, right), "a value")
+    return _checked(expression, compute(step.opcode, left, right), "a value")
 
 
-def _compute(opcode: Opcode, left: int, right: int) -> int:
+def compute(opcode: Opcode, left: int, right: int) -> int:
+    """What an operator makes of two numbers, of any size; its divisor is not 0."""
     return {
         Opcode.ADD: lambda: left + right,
         Opcode.SUBTRACT: lambda: left - right,

@@ -24,11 +24,14 @@ from precast.spec.reserved import project_fault
 from precast.spec.selection import PassPlaces, PassSelection
 from precast.spec.toml import Document, Node, read_document
 from precast.target import NATIVE, Backend, Target, find_machine, read_native_level
+from precast.variables import may_be_set
 
 SETTINGS_FILE = "pyproject.toml"
-TRITON_VARIABLE = r"(TRITON|AMDGCN|LLVM|MLIR|PRECAST)_[A-Z0-9_]+"
 # What a worker process is started with, for itself.
 OWN_VARIABLES = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "SYSTEMROOT", "HOME", "TMPDIR", "LC_ALL", "LANG"})
+
+
+Places = Mapping[tuple[str, str], Place]
 
 
 @dataclass(frozen=True)
@@ -47,11 +50,11 @@ class Project:
     memory_limit_mb: int = 0  # of one worker; 0: none
     max_units: int = MAX_UNITS  # of one kernel; 0: any number
     release_bytes: int = 0  # that a release may have; 0: any number
-    budget_place: Place | None = field(default=None, repr=False, compare=False)
     cache: CacheSettings = field(default_factory=CacheSettings)
     native: str = ""  # the level that `cpu:native` stands for, where it is among the targets
     reads: tuple[Read, ...] = field(default=(), repr=False, compare=False)  # what the settings were made from
     defaults: Mapping[str, Node] = field(default_factory=dict, repr=False, compare=False)  # options of every kernel
+    places: Places = field(default_factory=dict, repr=False, compare=False)  # of what is said, by key and text
 
     @property
     def search_path(self) -> tuple[Path, ...]:
@@ -94,6 +97,7 @@ class _Reader:
         self._native = native
         self._native_level = ""
         self._problems = Problems()
+        self._places: dict[tuple[str, str], Place] = {}
         self._reads = [Read(ReadKind.DATA, SETTINGS_FILE, document.digest)]
 
     def read(self) -> Project:
@@ -115,11 +119,11 @@ class _Reader:
             memory_limit_mb=self._integer(self._fields, "memory_limit_mb", 0),
             max_units=self._integer(self._fields, "max_units", MAX_UNITS),
             release_bytes=self._integer(budget, "release_bytes", 0),
-            budget_place=budget["release_bytes"].place if "release_bytes" in budget else None,
             cache=self._cache(),
             native=self._native_level,
             reads=tuple(self._reads),
             defaults=defaults,
+            places=self._places,
         )
         self._problems.raise_any()
         return project
@@ -170,6 +174,7 @@ class _Reader:
                         hint = "the libraries of a release are of one kind of machine: make a project for each"
                         raise item.error(f"`{item.value}` and `{on_cpu[0]}` are of two kinds of machine", hint)
                     found.append(target)
+                    self._places["targets", str(target)] = item.place
         return tuple(found)
 
     def _target(self, node: Node) -> Target:
@@ -198,6 +203,7 @@ class _Reader:
             for item in node.items():
                 with self._problems.collect():
                     check(item)
+                    self._places[key, item.text()] = item.place
             return node.texts()
         return default
 
@@ -218,6 +224,7 @@ class _Reader:
             if key not in fields:
                 return default
             value = fields[key].integer()
+            self._places[key, ""] = fields[key].place
             if value < least:
                 raise fields[key].error(f"`{key}` must {f'be at least {least}' if least else 'not be negative'}")
             return value
@@ -269,6 +276,7 @@ class _Reader:
         """A tool's path, absolute in a job and never in a key: the file's digest is."""
         file = self._folder / Path(node.text()).expanduser()
         link = digest_text(os.path.realpath(file))
+        self._places["ptxas", ""] = node.place
         self._reads += [Read(ReadKind.LINK, str(Path(node.text()).expanduser()), link), read_variable("HOME")]
         if not file.is_file():
             raise node.error(f"there is no file `{node.text()}`")
@@ -278,13 +286,14 @@ class _Reader:
         """`[tool.precast.triton]`: variables of the worker's environment."""
         for name, node in self._node_table("triton").items():
             with self._problems.collect():
-                if not re.fullmatch(TRITON_VARIABLE, name):
+                if not may_be_set(name):
                     raise node.key_error(
                         f"`{name}` is no variable of Triton's", "they begin with `TRITON_` or `AMDGCN_`"
                     )
                 if name == "TRITON_BACKENDS_IN_TREE":
                     raise node.key_error(f"`{name}` cannot be set: workers use Triton's own back ends alone")
                 value = node.value
+                self._places["triton", name] = node.key
                 yield name, str(int(value)) if isinstance(value, (bool, int)) else node.text()
 
     def _environment(self) -> Iterator[tuple[str, str]]:
@@ -293,7 +302,7 @@ class _Reader:
             with self._problems.collect():
                 if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                     raise node.key_error(f"`{name}` cannot be a variable's name", "letters, digits and underscores")
-                if re.fullmatch(TRITON_VARIABLE, name):
+                if may_be_set(name):
                     raise node.key_error(f"`{name}` is Triton's", "set it in [tool.precast.triton]")
                 if name in OWN_VARIABLES or name.startswith("PYTHON"):
                     raise node.key_error(f"`{name}` cannot be set: a worker has its own")
@@ -340,16 +349,22 @@ def _address(node: Node) -> str:
 
 def _size(node: Node) -> int:
     try:
-        return parse_size(node.text())
+        size = parse_size(node.text())
     except ValueError:
         raise node.error(f"`{node.text()}` is no size", SIZE_HINT) from None
+    if not size:
+        raise node.error("a cache of no bytes holds nothing", "leave `limit` out, or `url` for no cache")
+    return size
 
 
 def _globs(node: Node | None) -> tuple[str, ...]:
     """One glob or an array of them; all when there is none."""
-    if node is None:
-        return ("*",)
-    return node.texts() if isinstance(node.value, list) else (node.text(),)
+    return ("*",) if node is None else tuple(each.text() for each in _nodes(node))
+
+
+def _nodes(node: Node) -> list[Node]:
+    """The elements of an array, or what stands alone."""
+    return node.items() if isinstance(node.value, list) else [node]
 
 
 def _pass_options(node: Node | None) -> Options:
@@ -358,8 +373,10 @@ def _pass_options(node: Node | None) -> Options:
 
 def _pass_places(fields: Mapping[str, Node]) -> PassPlaces:
     options = fields["options"].table() if "options" in fields else {}
+    globs = [(key, node) for key in ("kernels", "variants", "targets") if key in fields for node in _nodes(fields[key])]
     return PassPlaces(
         use=fields["use"].place,
         at=fields["at"].place if "at" in fields else None,
+        globs={(key, node.text()): node.place for key, node in globs},
         options={name: (node.key, node.place) for name, node in options.items()},
     )

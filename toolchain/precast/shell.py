@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from precast.spec.model import CompileSettings
+from precast.variables import OTHERS, PREFIXES
 
-# Triton, its assemblers and its LLVM would hear these.
-TRITON_PREFIXES = ("TRITON_", "AMDGCN_", "LLVM_", "MLIR_")
-TRITON_NAMES = ("PTXAS_OPTIONS", "DISABLE_PTXAS_OPT", "DISABLE_LLVM_OPT", "USE_IR_LOC", "NVPTX_ENABLE_DUMP")
 # Where files go, and what is printed: these change no code.
 HARMLESS = frozenset(
     {"TRITON_CACHE_DIR", "TRITON_HOME", "TRITON_DUMP_DIR", "TRITON_PRINT_AUTOTUNING", "TRITON_CACHE_AUTOTUNING"}
@@ -24,7 +22,7 @@ C_NAMES = ("CC", "CFLAGS", "CPPFLAGS", "LDFLAGS")
 def find_ignored(environment: Mapping[str, str], settings: CompileSettings) -> Iterator[str]:
     """A warning for each kind of variable that is set and does nothing. One that the settings set alike is heard."""
     ours = dict(settings.environment)
-    for_triton = [name for name in environment if name.startswith(TRITON_PREFIXES) or name in TRITON_NAMES]
+    for_triton = [name for name in environment if name.startswith(PREFIXES) or name in OTHERS]
     unheard = sorted(name for name in for_triton if name not in HARMLESS and ours.get(name) != environment[name])
     if unheard:
         yield _tell(unheard, "what may change code is set in [tool.precast.triton]")

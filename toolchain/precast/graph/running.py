@@ -82,7 +82,7 @@ def _run_release(session: Session, step: ReleaseStep) -> None:
     try:
         outputs, manifest = making.make_release(step.given, session.folder, step.outputs[0], session.index.digest)
     except BudgetError as error:
-        error.where = session.project.budget_place
+        error.where = session.project.places.get(("release_bytes", ""))
         raise
     note_made(session, step, begun, outputs)
     if not manifest.reproducible:

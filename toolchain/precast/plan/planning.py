@@ -23,9 +23,10 @@ from precast.identity import Identities, Tools, identity_memory, merge_tools
 from precast.identity.tools import ENGINE_SETTING, MAKERS, STANDIN
 from precast.job import Job
 from precast.layout import BUILD, STORE, facts_path, image_path, stage_path, unit_folder
-from precast.passes.registry import SelectedUse, find_uses, matches, read_probes, select_passes, warn_of_costs
+from precast.passes.registry import SelectedUse, find_uses, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
 from precast.plan.evidence import EvidenceReader, KernelSelection, describe_problems, keep_chosen
+from precast.plan.idle import find_idle_globs, find_idle_passes, find_idle_settings, find_idle_targets
 from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
 from precast.plan.parts import FailedPart, Parts
@@ -175,6 +176,7 @@ class _Planner:
         self._reads = [*map(self._from_here, project.reads), *map(_read_place, filter(None, sys.path))]
         self._around: dict[tuple[Source, frozenset[str], Target, tuple[PassUse, ...]], UnitSurroundings] = {}
         self._passes: tuple[SelectedUse, ...] = ()
+        self._idle: tuple[str, ...] = ()
         self._reached: dict[tuple[Source, frozenset[str]], tuple[SourceFile, ...]] = {}
 
     def plan(self, kernel_globs: Sequence[str], target_globs: Sequence[str]) -> Plan:
@@ -198,7 +200,7 @@ class _Planner:
         self._digests.save()
         self._identities.digests.save()
         every = {str(target): self._tools(target, ()) for target in targets}
-        warnings = tuple(self._warnings(planned, kernel_globs))
+        warnings = tuple(self._warnings(specs, planned, (kernel_globs, target_globs)))
         failed = (each for each in self._parts.failed if not each.kernel or is_wanted(each.kernel, kernel_globs))
         places = {each.use.name: each.where for each in self._passes}
         tools = merge_tools(every)
@@ -250,7 +252,9 @@ class _Planner:
         folder = self._project.folder
         globs = self._project.kernels
         self._reads += (Read(ReadKind.GLOB, glob, digest_glob(folder, glob)) for glob in globs)
-        files = sorted({file for glob in globs for file in find_files(folder, glob)})
+        found = {glob: find_files(folder, glob) for glob in globs}
+        files = sorted({file for each in found.values() for file in each})
+        self._idle = (*find_idle_settings(self._project), *find_idle_globs(self._project, found))
         if not files:
             message = f"no spec file matches {format_texts(self._project.kernels)}"
             self._problems.add([PlanError(message, hint="a spec is a TOML file: kernels/NAME.toml")])
@@ -381,14 +385,19 @@ class _Planner:
                 raise SpecError(message, hint=f"`{source.text}` imports it") from None
         return self._reached[source, named]
 
-    def _warnings(self, planned: Sequence[PlannedUnit], kernel_globs: Sequence[str]) -> Iterator[str]:
+    def _warnings(
+        self, specs: Sequence[KernelSpec], planned: Sequence[PlannedUnit], globs: tuple[Sequence[str], Sequence[str]]
+    ) -> Iterator[str]:
         yield from find_ignored(os.environ, self._project.settings)
         yield from self._evidence.warnings
+        yield from self._idle
+        yield from (warning for spec in specs for warning in spec.warnings)
         with_passes = (each for each in planned if each.passes)
         yield from dict.fromkeys(warning for each in with_passes for warning in warn_of_costs(each.unit, each.passes))
-        for selection in self._project.passes if "*" in kernel_globs else ():
-            if selection.enabled and not any(matches(selection, each.unit) for each in planned):
-                yield f"{selection.where}: pass `{selection.use}` is selected for no unit"
+        if all("*" in each for each in globs) and not self._candidates and not self._parts.failed:
+            units = [each.unit for each in planned]
+            yield from find_idle_targets(self._project, units)
+            yield from find_idle_passes(self._project, units)
 
 
 def _read_place(path: str) -> Read:

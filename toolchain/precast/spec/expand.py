@@ -7,13 +7,14 @@ type that does not exist, an 8-bit float that a target has not) is an error here
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from precast.errors import BugError, Place, SpecError
 from precast.grid import Expression, fold
+from precast.spec.bounds import Bounds, find_bounds, type_bounds
 from precast.spec.counting import axes_on
 from precast.spec.decorators import digest_configs
 from precast.spec.hints import hint_sets
@@ -46,24 +47,38 @@ def expand_kernel(spec: KernelSpec, targets: Iterable[Target], problems: Problem
     """Every unit of a kernel on the targets that its `only` lets in; errors, each once, go to `problems`."""
     units: list[Unit] = []
     found = Problems()
+    refused: list[frozenset[str]] = []
     for target in targets:
         if any(map(target.matches, spec.only)):
-            units.extend(_expand_on(spec, target, found))
+            units.extend(_expand_on(spec, target, found, refused))
     problems.add({str(error): error for error in reversed(found.errors)}.values())  # with the first unit's hint
     if not units and not found.errors and any(target.matches(glob) for target in targets for glob in spec.only):
-        message = "`exclude` and `requires` leave" if spec.requires else "`exclude` leaves"
-        problems.add([SpecError(f"{message} no variant of kernel `{spec.name}`", spec.where)])
+        problems.add([_nothing_left(spec, refused)])
     return tuple(units)
 
 
-def _expand_on(spec: KernelSpec, target: Target, problems: Problems) -> Iterator[Unit]:
+def _nothing_left(spec: KernelSpec, refused: Sequence[frozenset[str]]) -> SpecError:
+    """Why a kernel has no variant: a requirement that none meets, or what is left out altogether."""
+    everywhere = frozenset.intersection(*refused) if refused else frozenset()
+    for expression in spec.requires:
+        if expression.text in everywhere:
+            message = f"no variant of kernel `{spec.name}` can meet `{expression.text}`, whatever the launch"
+            return SpecError(message, expression.where)
+    message = "`exclude` and `requires` leave" if refused else "`exclude` leaves"
+    return SpecError(f"{message} no variant of kernel `{spec.name}`", spec.where)
+
+
+def _expand_on(spec: KernelSpec, target: Target, problems: Problems, refused: list[frozenset[str]]) -> Iterator[Unit]:
+    """The units on a target; the requirements that no launch of a combination meets go to `refused`."""
     kernel = _TargetKernel(spec, target)
     for values, config in combinations(tuple(axes_on(spec, target).values()), spec.configs_on(target)):
         if not is_excluded(spec, values):
             expansion = _Expansion(kernel, dict(values), config if kernel.configs else ())
             with problems.collect():
-                requires = expansion.requirements(values)
-                if requires is not None:
+                requires, unmet = expansion.requirements(values)
+                if unmet:
+                    refused.append(unmet)
+                else:
                     problems.add(expansion.grid_errors(values))
                     yield from expansion.units(values, requires)
 
@@ -279,10 +294,25 @@ class _Expansion:
             except SpecError as error:
                 yield error
 
-    def requirements(self, values: Values) -> tuple[str, ...] | None:
-        """The requirements that depend on a launch's arguments; None where one holds for no arguments at all."""
-        results = {expression.text: self._fold(expression, values) for expression in self.spec.requires}
-        return None if 0 in results.values() else tuple(text for text, holds in results.items() if holds is None)
+    def requirements(self, values: Values) -> tuple[tuple[str, ...], frozenset[str]]:
+        """The requirements that depend on a launch's arguments, and those that no arguments at all meet."""
+        results = {each: self._fold(each, values) for each in self.spec.requires}
+        open_ones = [each for each, holds in results.items() if holds is None]
+        unmet = {each.text for each, holds in results.items() if holds == 0}
+        if open_ones and not unmet:
+            bounds = self._bounds(open_ones, values)
+            unmet = {each.text for each in open_ones if find_bounds(each, bounds) in (None, (0, 0))}
+        return tuple(each.text for each in open_ones), frozenset(unmet)
+
+    def _bounds(self, expressions: Iterable[Expression], values: Values) -> Mapping[str, Bounds]:
+        """Between which numbers the names of expressions lie: what is known exactly, else by their types."""
+        equals = dict(self.spec.equals)
+        found = {name: (value, value) for name, value in self._integers.items()}
+        for name in {name for each in expressions for name in each.names}.difference(found):
+            kind = self._type(self.kernel.arguments[name])
+            equal = self._equal(name, kind, equals[name], values) if name in equals else None
+            found[name] = (equal, equal) if equal is not None else type_bounds(kind)
+        return found
 
     def _fold(self, expression: Expression, values: Values) -> int | None:
         constants = self._integers

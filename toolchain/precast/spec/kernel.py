@@ -29,6 +29,7 @@ from precast.spec.sources import SourceReader
 from precast.spec.table import KernelTable
 from precast.spec.toml import Document, Node
 from precast.spec.tuned import read_tuning
+from precast.spec.unmatched import check_unmatched, find_idle
 from precast.target import Backend, Target
 
 COOPERATIVE = "launch_cooperative_grid"
@@ -108,11 +109,12 @@ def _complete(table: KernelTable, spec: KernelSpec, signature: Signature, around
         spec = add_answers(table, spec, questions, around.imported(spec.source, targets))
         check_values(table, spec, signature, targets)
     check_names(table, spec)
+    check_unmatched(table, spec)
     check_count(table, spec, targets, around.max_units)
     spec = replace(
         spec, grid=read_grid(table, spec), equals=read_equals(table, spec), requires=read_requirements(table, spec)
     )
-    return replace(spec, tuning=read_tuning(table, spec))
+    return replace(spec, tuning=read_tuning(table, spec), warnings=tuple(find_idle(table, spec)))
 
 
 def _with_source(
@@ -151,7 +153,7 @@ def _read_spec(table: KernelTable, source: Source, signature: Signature, around:
         constants=read_constants(table, constexprs),
         hints=read_hint_sets(table, source.function, run_time, arguments),
         axes=axes,
-        exclude=read_exclude(table, axes),
+        exclude=read_exclude(table),
         configs=read_configs(table, signature),
         configs_of_source="configs" in table.fields and table.fields["configs"].value == "source",
         options=tuple(sorted(options.items())),

@@ -102,18 +102,16 @@ def _read_quoted(node: Node) -> str:
     return text
 
 
-def read_exclude(table: KernelTable, axes: Sequence[Axis]) -> tuple[Values, ...]:
+def read_exclude(table: KernelTable) -> tuple[Values, ...]:
     """Combinations that are no variants: `exclude = [{ dtype = "fp32", BLOCK = 4096 }]`."""
     node = table.sub_table("matrix").get("exclude")
     if node is None:
         return ()
-    excluded = []
-    known = [axis.name for axis in axes]
     with table.problems.collect():
-        for item in node.items():
-            table.problems.add(item.unknown_keys(known, "axis"))
-            excluded.append(tuple((name, _read_constant(table, value)) for name, value in item.table().items()))
-    return tuple(excluded)
+        return tuple(
+            tuple((name, _read_constant(table, value)) for name, value in item.table().items()) for item in node.items()
+        )
+    return ()
 
 
 def read_constants(table: KernelTable, constexprs: Sequence[str]) -> Values:

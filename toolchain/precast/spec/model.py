@@ -128,6 +128,7 @@ class KernelSpec:
     heuristics: tuple[str, ...] = ()  # parameters of @triton.heuristics, to be listed
     docstring: str = ""  # of the function, for the help of its launcher
     tuning: Tuning = field(default_factory=Tuning)
+    warnings: tuple[str, ...] = field(default=(), compare=False)  # of what it says to no effect
     where: Place | None = field(default=None, compare=False)
     places: Mapping[tuple[str, str], Place] = field(default_factory=dict, compare=False, repr=False)  # of values
 

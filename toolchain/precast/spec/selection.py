@@ -11,11 +11,12 @@ from precast.spec.model import Options
 
 @dataclass(frozen=True)
 class PassPlaces:
-    """Where a selection stands: the value of `use`, that of `at`, and key and value of each option."""
+    """Where a selection stands: the value of `use`, that of `at`, key and value of each option, and each glob."""
 
     use: Place | None = None
     at: Place | None = None
     options: Mapping[str, tuple[Place, Place]] = field(default_factory=dict)
+    globs: Mapping[tuple[str, str], Place] = field(default_factory=dict)  # by key and text
 
 
 @dataclass(frozen=True)
