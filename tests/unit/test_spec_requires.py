@@ -67,7 +67,17 @@ def test_requirements_are_in_the_key_of_a_release_and_in_no_units(tmp_path):
 
 
 def test_requirements_that_no_variant_meets(tmp_path):
-    make_project(tmp_path, {"kernels/scale.toml": with_requires('["BLOCK < 128"]')})
+    make_project(tmp_path, {"kernels/scale.toml": with_requires('["n < 9", "BLOCK < 128"]')})
+    assert error_text(tmp_path) == (
+        "kernels/scale.toml:4:23: error: no variant of kernel `scale` can meet `BLOCK < 128`, whatever the launch\n"
+        '    requires = ["n < 9", "BLOCK < 128"]\n'
+        "                          ^"
+    )
+
+
+def test_requirements_that_leave_no_variant_together(tmp_path):
+    spec = with_requires('["BLOCK < 128", "BLOCK > 64"]').replace("[128]", "[64, 128]")
+    make_project(tmp_path, {"kernels/scale.toml": spec})
     assert "`exclude` and `requires` leave no variant of kernel `scale`" in error_text(tmp_path)
 
 
