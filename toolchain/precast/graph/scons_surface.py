@@ -28,6 +28,7 @@ import SCons.Platform.posix
 import SCons.SConsign
 import SCons.Script
 import SCons.Script.Main
+import SCons.Subst
 import SCons.Taskmaster
 import SCons.Taskmaster.Job
 
@@ -119,6 +120,13 @@ def _error_of(build_error: Any, path: str) -> PrecastError | None:
 def path_of(node: Any) -> str:
     """A node's path relative to the top folder, with `/`; an alias's name."""
     return str(node.get_internal_path() if isinstance(node, SCons.Node.FS.Base) else node)
+
+
+def command_text(env: Any, command: str) -> str | None:
+    """A command, or that of a variable, as SCons signs it: without files, and without what `$(` and `$)` hide. None for
+    a variable that holds no text."""
+    text = env.get(command, command)
+    return str(env.subst(text, raw=SCons.Subst.SUBST_SIG)) if isinstance(text, str) else None
 
 
 class Interrupt(SCons.Taskmaster.Job.InterruptState):  # type: ignore[misc]  # SCons has no types

@@ -95,7 +95,7 @@ class Session:
         self._start_executor = start_executor
         self._executor: Executor | None = None
         self._sharing: Sharing | None = None
-        self.taken: set[str] = set()  # units that the shared cache had, before the graph was declared
+        self.taken: set[str] = set()  # steps that the shared cache had, before the graph was declared
         self._lock = threading.RLock()
         self._outcomes: dict[str, str] = {}  # unit text -> built, reused, failed
         self._started: dict[str, float] = {}  # steps that run, by name
@@ -331,8 +331,8 @@ class Session:
             self._told.add(name)
             return news
 
-    def count(self, step: UnitStep, outcome: str) -> None:
-        """Notes whether a unit was `built` or `reused`."""
+    def count(self, step: Step, outcome: str) -> None:
+        """Notes whether a step was `built` or `reused`."""
         with self._lock:
             self._outcomes[step.name] = outcome
 

@@ -27,6 +27,7 @@ from precast.graph.collect import remove_unfinished
 from precast.graph.compiler import choose_compiler
 from precast.graph.inputs import LibraryInputs
 from precast.graph.keeping import keep_snapshot
+from precast.graph.linked import Linked, LinkedSharing
 from precast.graph.lock import locked
 from precast.graph.making import write_listing
 from precast.graph.request import Request
@@ -34,6 +35,7 @@ from precast.graph.running import note_made, run_step, take_shared
 from precast.graph.scons_surface import (
     StepAction,
     build_now,
+    command_text,
     install_session,
     installed_session,
     leaves_of,
@@ -136,6 +138,9 @@ def declare_graph(env: Any, session: Session) -> Any:
     and no source of anything, for SCons would ask about each of thousands."""
     env.Decider(make_decider(session))
     steps = session.steps
+    sharing = _open_linked(env, session)
+    if sharing is not None and not session.aloud:
+        _take_libraries(env, session, sharing)
     for probe in filter(session.is_declared, steps.probes):
         _declare(env, session, probe, probe.inputs)
     for unit in session.declared_units:
@@ -145,11 +150,11 @@ def declare_graph(env: Any, session: Session) -> Any:
     for pack in filter(session.is_declared, steps.packs):
         _declare(env, session, pack, session.made_anew(pack))
     for library in filter(session.is_declared, steps.cpu_libraries):
-        _declare_cpu_library(env, session, library)
+        _declare_cpu_library(env, session, library, sharing)
     for selection in filter(session.is_declared, steps.selections):
         _declare(env, session, selection, selection.inputs)
     if session.is_declared(steps.launchers) or session.is_declared(steps.library):
-        _declare_library(env, session)
+        _declare_library(env, session, sharing)
     # SCons goes by the order of what the last step depends on.
     first = [facts_path(unit.planned.unit) for unit in session.declared_units]
     release = _declare(env, session, steps.release, dict.fromkeys([*first, *session.made_anew(steps.release)]))
@@ -189,18 +194,66 @@ def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
     env.Depends(nodes, [f"#{path}" for path in sorted(used)])
 
 
-def _declare_cpu_library(env: Any, session: Session, step: ImagesStep) -> None:
+def _open_linked(env: Any, session: Session) -> LinkedSharing | None:
+    """What shares libraries; None without a cache, and where commands are no text that tells what they do."""
+    compile, link = _library_commands(env, session.steps.library.given)
+    if session.sharing is None or compile is None or link is None:
+        return None
+    return LinkedSharing(session, session.sharing, compile, link, env["ENV"])
+
+
+def _take_libraries(env: Any, session: Session, sharing: LinkedSharing) -> None:
+    """Takes the libraries that the cache has and nothing that the graph knows would change."""
+    steps = session.steps
+    if steps.failed:
+        return
+    anew = {path for unit in session.declared_units for path in unit.outputs}
+    for step in filter(session.is_declared, steps.cpu_libraries):
+        if anew.isdisjoint(step.inputs) and sharing.take(_describe_cpu_library(env, step)):
+            session.taken.add(step.name)
+    if session.is_declared(steps.library) and sharing.may_take:
+        if not session.is_fresh(steps.launchers):
+            with session.running(steps.launchers):
+                run_step(session, steps.launchers)
+        if sharing.take(_describe_library(env, session)):
+            session.taken.update((steps.launchers.name, steps.library.name))
+
+
+def _describe_cpu_library(env: Any, step: ImagesStep) -> Linked:
+    return _describe_linked(env, step, (command_text(env, _cpu_link(step, "")) or "",), ())
+
+
+def _cpu_link(step: ImagesStep, files: str) -> str:
+    return f"$SHLINK {files} {' '.join(step.given.link)} -lm"
+
+
+def _declare_cpu_library(env: Any, session: Session, step: ImagesStep, sharing: LinkedSharing | None) -> None:
     """Links the objects of one CPU level, in the order of the plan; their names go through a file, for they may be
     more than a command line holds."""
     listing = f"{OBJECTS}/{step.given.target.folder}.txt"
-    begin, end = _recording(env, session, step, ())
+    begin, end = _recording(session, _describe_cpu_library(env, step), sharing)
     write = StepAction("list", partial(write_listing, step.given, session.folder, listing))
-    link = f"$SHLINK -o $TARGET {' '.join(step.given.link)} @{listing} -lm"
+    link = _cpu_link(step, f"-o $TARGET @{listing}")
     sources = [_name(path) for path in session.made_anew(step) or [SETTINGS_FILE]]
     env.Command(f"#{step.outputs[0]}", sources, [begin, write, link, end])
 
 
-def _declare_library(env: Any, session: Session) -> None:
+def _describe_library(env: Any, session: Session) -> Linked:
+    step = session.steps.library
+    commands = tuple(text or "" for text in _library_commands(env, step.given))
+    objects = [f"{_object(each)}.o" for each in library_sources(session.steps.launchers.given.interface)]
+    return _describe_linked(env, step, commands, objects)
+
+
+def _library_commands(env: Any, given: LibraryInputs) -> tuple[str | None, str | None]:
+    """What compiles and what links the launchers' library, without files."""
+    return (
+        command_text(env.Override(_compile_flags(given.compile)), "SHCCCOM"),
+        command_text(env.Override(_link_flags(given.link, given.libraries)), "SHLINKCOM"),
+    )
+
+
+def _declare_library(env: Any, session: Session, sharing: LinkedSharing | None) -> None:
     """Launcher sources, and the library that C compiler and linker make of them."""
     steps = session.steps
     sources = library_sources(steps.launchers.given.interface)
@@ -208,43 +261,61 @@ def _declare_library(env: Any, session: Session) -> None:
     make = partial(run_step, session, steps.launchers)
     launchers = env.Command([f"#{path}" for path in made], [f"#{SETTINGS_FILE}"], StepAction("launchers", make))
     env.Precious(launchers)
-    objects, library = declare_objects(env, steps.library.given, sources)
-    begin, end = _recording(env, session, steps.library, [path_of(each) for each in SCons.Util.flatten(objects)])
+    _, library = declare_objects(env, steps.library.given, sources)
+    begin, end = _recording(session, _describe_library(env, session), sharing)
     env.AddPreAction(library, begin)
     env.AddPostAction(library, end)
 
 
 def declare_objects(env: Any, given: LibraryInputs, sources: Iterable[str]) -> tuple[list[Any], Any]:
     """The launchers' library as the C builders make it, from sources below the launchers' folder; with its objects."""
-    flags = {
-        "CCFLAGS": list(given.compile),
+    flags = _compile_flags(given.compile)
+    objects = [env.SharedObject(f"#{_object(path)}", f"#{LAUNCHERS}/{path}", **flags) for path in sources]
+    flags = _link_flags(given.link, given.libraries)
+    library = env.SharedLibrary(f"#{LIBRARIES}/{Path(given.place).name}", objects, **flags)
+    return objects, library
+
+
+def _object(path: str) -> str:
+    """A source's object, without its ending. A project may well be called as one of the runtime's files."""
+    return f"{OBJECTS}/{Path(path).relative_to('src').with_suffix('')}"
+
+
+def _compile_flags(flags: Iterable[str]) -> dict[str, Any]:
+    """What the C builder is told."""
+    return {
+        "CCFLAGS": list(flags),
         "CFLAGS": [],
         "CPPDEFINES": [],
         "CPPPATH": [f"#{LAUNCHERS}/include", f"#{LAUNCHERS}/src"],
         "SHOBJSUFFIX": ".o",
     }
-    # A project may well be called as one of the runtime's files.
-    objects = [
-        env.SharedObject(f"#{OBJECTS}/{Path(path).relative_to('src').with_suffix('')}", f"#{LAUNCHERS}/{path}", **flags)
-        for path in sources
-    ]
-    library = env.SharedLibrary(
-        f"#{LIBRARIES}/{Path(given.place).name}",
-        objects,
-        SHLINKFLAGS=list(given.link),
-        LIBS=list(given.libraries),
-        LIBPATH=[],
-        SHLIBPREFIX="",
-    )
-    return objects, library
 
 
-def _recording(env: Any, session: Session, step: Step, objects: Iterable[str]) -> tuple[StepAction, StepAction]:
+def _link_flags(flags: Iterable[str], libraries: Iterable[str]) -> dict[str, Any]:
+    """What the builder of libraries is told."""
+    return {"SHLINKFLAGS": list(flags), "LIBS": list(libraries), "LIBPATH": [], "SHLIBPREFIX": ""}
+
+
+def _describe_linked(env: Any, step: Step, commands: tuple[str, ...], objects: Iterable[str]) -> Linked:
+    programs = [shlex.split(env.subst(each))[0] for each in ("$SHCC", "$SHLINK")]
+    tools = {os.path.realpath(path) for path in map(env.WhereIs, programs) if path}
+    return Linked(step, commands, (*step.outputs, *objects), tuple(sorted(tools)))
+
+
+def _recording(session: Session, linked: Linked, sharing: LinkedSharing | None) -> tuple[StepAction, StepAction]:
     """The first and the last action of a linked file: its key as it begins, and its record, which also holds the
     tools that made it."""
     keys: list[str] = []
-    programs = [shlex.split(env.subst(each))[0] for each in ("$SHCC", "$SHLINK")]
-    tools = {os.path.realpath(path) for path in map(env.WhereIs, programs) if path}
-    outputs = [*step.outputs, *objects]
-    begin = StepAction("begin", lambda: keys.append(session.key_of(step)))
-    return begin, StepAction("note", lambda: note_made(session, step, keys[-1], outputs, tools))
+    shared: list[str] = []
+
+    def begin() -> None:
+        keys.append(session.key_of(linked.step))
+        shared.append(sharing.key(linked) if sharing else "")
+
+    def end() -> None:
+        note_made(session, linked.step, keys[-1], linked.outputs, linked.tools)
+        if sharing:
+            sharing.give(linked, shared[-1])
+
+    return StepAction("begin", begin), StepAction("note", end)

@@ -6,6 +6,7 @@ them. The only dependence on the machine is where this package lies.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,6 +37,8 @@ if TYPE_CHECKING:  # read and never run here, for they need NumPy; what is named
     from precast.tuning import buckets, choosing, devices, evidence, measuring, running, tensors, tune  # noqa: F401
 
 RUNTIME = Path(__file__).parent / "runtime"
+TEMPLATES = Path(__file__).parent / "templates"
+_SYSTEM_HEADER = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
 # Modules of ours that go into a release's package, where they import one another: else the standard library alone.
 PACKAGE_MODULES = {"_serve": serve, "_errors": errors, "_calls": calls, "_variants": variants, "_fragment": fragment,
                    "_hooks": hooks, "_layers": layers, "_specialization": specialization, "_tuned": tuned,
@@ -111,6 +114,12 @@ def _runtime_files() -> list[Path]:
     return [path for path in sorted(RUNTIME.glob("*.[ch]")) if path.name != "precast.h"]
 
 
+def system_headers() -> frozenset[str]:
+    """The headers of the system that a release's C may include."""
+    texts = (path.read_text(encoding="utf-8") for path in (*RUNTIME.glob("*.[ch]"), *TEMPLATES.glob("*.[ch].j2")))
+    return frozenset(name for text in texts for name in _SYSTEM_HEADER.findall(text))
+
+
 def library_sources(interface: ReleaseInterface) -> tuple[str, ...]:
     """The C files, relative to the release, that make `lib/lib<name>.so`."""
     runtime = [f"src/runtime/{path.name}" for path in sorted(RUNTIME.glob("*.c"))]
@@ -132,7 +141,7 @@ def find_extension() -> Path:
 
 def _render(template: str, context: LibraryContext) -> str:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,
