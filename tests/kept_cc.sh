@@ -4,10 +4,10 @@
 # `conftest.py` makes for each run of tests; what an object is made of is in its name.
 for word; do
     [ "$before" = -o ] && out=$word
-    case $word in -c) compiles=1 ;; *.c) source=$word ;; esac
+    case $word in -c) compiles=1 ;; -MD) tells=1 ;; *.c) source=$word ;; esac
     before=$word
 done
-[ "$compiles" ] && [ "$source" ] && [ "$out" ] || exec cc "$@"
+[ ! "$tells" ] && [ "$compiles" ] && [ "$source" ] && [ "$out" ] || exec cc "$@"
 case $source in # no header of the runtime is generated
     */src/runtime/*) headers="${source%/src/*}/include/precast.h ${source%/*}/*.h" ;;
     *) headers="${source%/src/*}/include/*.h ${source%/*}/runtime/*.h" ;;

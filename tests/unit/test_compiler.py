@@ -1,5 +1,6 @@
-"""Which C compiler makes a release's libraries."""
+"""Which C compiler makes a release's libraries, and what it is."""
 
+import os
 import platform
 from pathlib import Path
 
@@ -7,6 +8,9 @@ import pytest
 
 from precast.errors import ToolError
 from precast.graph import compiler
+from precast.graph.compiler_files import find_compiler_files
+from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES
+from precast.launch.sources import system_headers
 
 OTHER = "aarch64" if platform.machine() == "x86_64" else "x86_64"
 
@@ -61,3 +65,41 @@ def test_without_that_package_it_is_named(monkeypatch):
     with pytest.raises(ToolError) as caught:
         chosen(Environment("gcc"), "aarch64", "2.17")
     assert caught.value.hint == "install Precast's extra `zig`"
+
+
+def files_of(folder, *flags, cc="cc", headers=("stdio.h",), link=LINK_FLAGS):
+    libraries = [f"-l{each}" for each in LINK_LIBRARIES]
+    environment = {"PATH": os.environ["PATH"], "TMPDIR": str(folder)}
+    return find_compiler_files([cc, *flags, *COMPILE_FLAGS], [cc, *link, *libraries], headers, environment, folder)
+
+
+def test_a_compiler_is_its_programs_headers_and_what_it_links(tmp_path):
+    found = files_of(tmp_path, headers=system_headers())
+    names = {Path(path).name for path in found.paths}
+    assert {"stdio.h", "dlfcn.h", "pthread.h"} <= names  # as the runtime includes them, and what these include
+    assert any(name.startswith("libc.so") for name in names) and any(name.startswith("crti") for name in names)
+    assert any(name.endswith(("-as", "as")) for name in names) and any("ld" in name for name in names)
+    assert all(os.path.isfile(path) and not path.startswith(str(tmp_path)) for path in found.paths)
+    assert "-O2" in found.said and str(tmp_path) not in found.said
+    assert files_of(tmp_path, headers=system_headers()) == found
+
+
+def test_headers_that_flags_bring_count(tmp_path):
+    extra = tmp_path / "include" / "extra.h"
+    extra.parent.mkdir()
+    extra.write_text("#define EXTRA 1\n")
+    work = tmp_path / "work"
+    work.mkdir()
+    found = files_of(work, "-include", str(extra))
+    assert str(extra) in found.paths and str(extra) not in files_of(work).paths
+    assert "-DX=1" in files_of(work, "-DX=1").said.replace("'", "").replace("-D X", "-DX")
+
+
+def test_a_compiler_that_cannot_be_told_is_none(tmp_path):
+    script = tmp_path / "script"
+    script.write_text('#!/bin/sh\nexec cc "$@"\n')
+    script.chmod(0o755)
+    assert files_of(tmp_path, cc=str(script)) is None
+    assert files_of(tmp_path, cc=str(tmp_path / "absent")) is None
+    assert files_of(tmp_path, headers=("there/is/no/such.h",)) is None
+    assert files_of(tmp_path, link=("-shared", "-lthere_is_no_such")) is None

@@ -267,3 +267,14 @@ def test_equal_values_of_other_kinds_stay_what_they_are(tmp_path):
     spec = SPEC.replace('["fp16", "fp32"]', '["fp16"]').replace("[128]", "[128]\nEVEN = [1, true, 1.0]")
     values = [unit.arguments[5].value for unit in units(tmp_path, spec)]
     assert [(type(value), value) for value in values] == [(int, 1), (bool, True), (float, 1.0)]
+
+
+def test_each_combination_counts_where_the_grid_or_a_requirement_reads_its_value(tmp_path):
+    spec = SPEC.replace("[128]", "[64, 128, 256]")
+    found = units(tmp_path / "requires", spec.replace("[kernel.scale.args]", 'requires = ["BLOCK != 128"]\n'
+                  "[kernel.scale.args]"))  # fmt: skip
+    assert {dict(unit.variant.values)["BLOCK"] for unit in found} == {64, 256} and len(found) == 4
+    wrong = spec.replace("cdiv(n, BLOCK)", "n // (BLOCK - 128)")
+    assert wrong != spec
+    text = error_text(make_project(tmp_path / "grid", {"kernels/scale.toml": wrong}))
+    assert "so it is in `scale:dtype=fp16,BLOCK=128`" in text and "BLOCK=64" not in text

@@ -72,15 +72,17 @@ def remove_drafts(folder: Path) -> None:
 def _placing(path: Path) -> Iterator[Path]:
     """A fresh name beside `path`; what the body leaves there becomes `path`, or nothing does."""
     with telling_disk_faults(path):
-        if not path.parent.is_dir():
-            path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.parent / f".{path.name[:100]}.{secrets.token_hex(6)}.tmp"
+        folder = os.path.dirname(path) or os.curdir  # very often, so without what `Path` costs
+        draft = Path(folder, f".{os.path.basename(path)[:100]}.{secrets.token_hex(6)}.tmp")
+        if not os.path.isdir(folder):
+            os.makedirs(folder, exist_ok=True)
         try:
             yield draft
             os.replace(draft, path)
-        finally:
+        except BaseException:
             with contextlib.suppress(OSError):  # what went wrong before is what counts
                 draft.unlink(missing_ok=True)
+            raise
 
 
 def write_file(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:

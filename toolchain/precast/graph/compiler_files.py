@@ -16,7 +16,7 @@ from pathlib import Path
 
 _PROGRAMS = ("cc1", "collect2", "as", "ld")  # what a compiler runs, where that is no part of itself
 _ELF = b"\x7fELF"
-_HEADER = re.compile(r"^\.+ (/.+)$", re.MULTILINE)  # as `-H` lists what is included
+_HEADER = re.compile(r"(?<!\S)/(?:\\ |\S)+")  # as `-MD` lists what is included
 _LINKED = re.compile(
     r"^\(?(/[^()\n]+)", re.MULTILINE
 )  # as `-t` of a linker lists what it reads, members of archives too
@@ -41,15 +41,15 @@ def find_compiler_files(
 ) -> CompilerFiles | None:
     """`compile` and `link` are command lines without files; `folder` is for what is made on the way."""
     text = "".join(f"#include <{name}>\n" for name in sorted(headers))
-    source, made, linked = (str(folder / name) for name in ("asked.c", "asked.o", "asked.so"))
+    source, made, linked, included = (str(folder / f"asked.{suffix}") for suffix in ("c", "o", "so", "d"))
     Path(source).write_text(text, encoding="utf-8")
     run = _Runner(environment, folder)
     try:
         said = run([*compile, "-###", "-S", source, "-o", made])
-        included = run([*compile, "-H", "-c", source, "-o", made])
+        run([*compile, "-MD", "-MF", included, "-c", source, "-o", made])
         read = run([*link, made, "-Wl,-t", "-o", linked])
         programs = set(run.find_programs(compile, link))
-        paths = {*_HEADER.findall(included), *_LINKED.findall(read), *programs}
+        paths = {*_read_headers(Path(included)), *_LINKED.findall(read), *programs}
         paths.update(path for program in programs for path in run.find_loaded(program))
     except (_Unknown, OSError, subprocess.SubprocessError):
         return None
@@ -96,6 +96,11 @@ class _Runner:
     def find_loaded(self, program: str) -> list[str]:
         """The libraries that a program is loaded with; none for one that needs none."""
         return _LOADED.findall(self([program, "--version"], LD_TRACE_LOADED_OBJECTS="1"))
+
+
+def _read_headers(path: Path) -> Iterator[str]:
+    for name in _HEADER.findall(path.read_text(encoding="utf-8", errors="surrogateescape")):
+        yield name.replace("\\ ", " ").replace("$$", "$")
 
 
 def _refuse() -> str:

@@ -130,7 +130,7 @@ def _note_unit(session: Session, step: UnitStep, result: UnitResult) -> None:
     for warning in result.warnings:
         if warning != LUCK_WARNING:  # said once, of the release
             session.warn(f"{step.name}: {warning}")
-    outputs = [path.relative_to(session.folder).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    outputs = [os.path.join(step.planned.folder, name) for name in os.listdir(folder)]
     cost = _cost_to_note(session, step, result)
     session.index.record(step.name, session.key_of(step), {}, outputs, str(cost or ""), reads)
     session.count(step, "reused" if result.stages and result.stages[-1].reused else "built")

@@ -97,7 +97,7 @@ def describe_settings(settings: CompileSettings) -> Entries:
 
 def write_key(folder: Path, ingredients: Ingredients) -> None:
     """Writes `key.json` into a built unit's folder."""
-    write_file(folder / KEY_FILE, to_json(ingredients, indent=1).encode())
+    write_file(folder / KEY_FILE, to_json(ingredients).encode())
 
 
 def read_key(folder: Path) -> Ingredients | None:

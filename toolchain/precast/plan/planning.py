@@ -37,7 +37,7 @@ from precast.spec.closure import INSTALLED, Closure, SourceFile
 from precast.spec.expand import expand_kernel
 from precast.spec.imported import ImportedKernel, ProbeRequest
 from precast.spec.kernel import Surroundings, kernel_tables, read_kernel
-from precast.spec.model import KernelSpec, Source, Unit
+from precast.spec.model import KernelSpec, Source, Spelled, Unit
 from precast.spec.naming import modules_in
 from precast.spec.problems import Problems
 from precast.spec.sources import SourceReader
@@ -174,7 +174,7 @@ class _Planner:
         self._identities = Identities(FileDigests(identity_memory(project.folder / BUILD), shared=True))
         self._identities.look_around()
         self._reads = [*map(self._from_here, project.reads), *map(_read_place, filter(None, sys.path))]
-        self._around: dict[tuple[Source, frozenset[str], Target, tuple[PassUse, ...]], UnitSurroundings] = {}
+        self._around: dict[tuple[str, frozenset[str], Target, tuple[PassUse, ...]], UnitSurroundings] = {}
         self._passes: tuple[SelectedUse, ...] = ()
         self._idle: tuple[str, ...] = ()
         self._reached: dict[tuple[Source, frozenset[str]], tuple[SourceFile, ...]] = {}
@@ -350,17 +350,19 @@ class _Planner:
                 yield planned
 
     def _plan_unit(self, unit: Unit) -> PlannedUnit:
-        passes = select_passes(self._passes, unit)
-        named = frozenset(name for each in unit.arguments if each.value for name in modules_in(each.value))
-        kind = (unit.source, named, unit.target, passes)
-        if kind not in self._around:
-            self._around[kind] = UnitSurroundings(
+        passes = select_passes(self._passes, unit) if self._passes else ()
+        spelled = [each.value for each in unit.arguments if type(each.value) is Spelled]
+        named = frozenset([name for value in spelled for name in modules_in(value)])
+        kind = (unit.kernel, named, unit.target, passes)
+        around = self._around.get(kind)
+        if around is None:
+            around = self._around[kind] = UnitSurroundings(
                 sources=tuple((file.name, file.digest) for file in self._files_of(unit.source, named)),
                 passes=passes,
                 settings=replace(self._project.settings, ptxas=""),
                 tools=self._tools(unit.target, passes),
             )
-        return PlannedUnit(unit, UnitInputs(unit.compiled, self._around[kind]))
+        return PlannedUnit(unit, UnitInputs(unit.compiled, around))
 
     def _tools(self, target: Target, passes: Sequence[PassUse]) -> Tools:
         settings = self._project.settings

@@ -7,7 +7,7 @@ type that does not exist, an 8-bit float that a target has not) is an error here
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -72,15 +72,67 @@ def _expand_on(spec: KernelSpec, target: Target, problems: Problems, refused: li
     """The units on a target; the requirements that no launch of a combination meets go to `refused`."""
     kernel = _TargetKernel(spec, target)
     for values, config in combinations(tuple(axes_on(spec, target).values()), spec.configs_on(target)):
-        if not is_excluded(spec, values):
-            expansion = _Expansion(kernel, dict(values), config if kernel.configs else ())
-            with problems.collect():
-                requires, unmet = expansion.requirements(values)
-                if unmet:
-                    refused.append(unmet)
-                else:
-                    problems.add(expansion.grid_errors(values))
-                    yield from expansion.units(values, requires)
+        if not spec.exclude or not is_excluded(spec, values):
+            try:
+                yield from _expand_values(kernel, values, config if kernel.configs else (), problems, refused)
+            except SpecError as error:
+                problems.add([error])
+
+
+def _expand_values(
+    kernel: _TargetKernel, values: Values, config: Values, problems: Problems, refused: list[frozenset[str]]
+) -> Iterator[Unit]:
+    """The units of one combination of values; `config` is the source's own that it is of, if it is of one."""
+    decisive, computing = part_of(values, kernel.decisive), part_of(values, kernel.computing)
+    forms = kernel.forms.get(decisive)
+    if forms is None or computing not in kernel.sound_grids:
+        expansion = _Expansion(kernel, dict(values))
+        requires, unmet = expansion.requirements(values)
+        if unmet:
+            refused.append(unmet)
+            return
+        faults = list(expansion.grid_errors(values))
+        problems.add(faults)
+        if not faults:  # else the other combinations tell theirs
+            kernel.sound_grids.add(computing)
+        if forms is None:
+            forms = kernel.forms[decisive] = tuple(expansion.forms(values, requires))
+    own = dict(values)
+    options, reading = kernel.unit_options(own), kernel.reading(own, config)
+    for form in forms:
+        yield form.unit(kernel, values, own, options, reading)
+
+
+def part_of(values: Values, names: Collection[str]) -> tuple[object, ...]:
+    """Equal for combinations that differ in no value of `names`; `1` is not `true`."""
+    return tuple([(name, type(value), value) if name in names else name for name, value in values])
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What units have in common whose values decide the same types, hints and requirements.
+
+    A text among the arguments is the name of a constexpr that has each unit's own value.
+    """
+
+    hints: tuple[Hint, ...]
+    arguments: tuple[Argument | str, ...]
+    requires: tuple[str, ...]
+
+    def unit(
+        self,
+        kernel: _TargetKernel,
+        values: Values,
+        own: Mapping[str, Constant],
+        options: Options,
+        reading: SourceReading,
+    ) -> Unit:
+        arguments = [kernel.constexpr(each, own[each]) if type(each) is str else each for each in self.arguments]
+        spec = kernel.spec
+        return Unit(
+            Variant(spec.name, values, self.hints), kernel.target, spec.source, cast(Any, tuple(arguments)), options,
+            kernel.grid, reading, self.requires, spec.run_time_defaults, spec.docstring,
+        )  # fmt: skip
 
 
 def combinations(axes: tuple[Axis, ...], configs: tuple[Values, ...]) -> Iterator[tuple[Values, Values]]:
@@ -103,7 +155,10 @@ class _TargetKernel:
 
     spec: KernelSpec
     target: Target
+    forms: dict[tuple[object, ...], tuple[_Form, ...]] = field(default_factory=dict)
+    sound_grids: set[tuple[object, ...]] = field(default_factory=set)
     _made: dict[tuple[object, ...], Any] = field(default_factory=dict)
+    _constexprs: dict[tuple[str, type, Constant], Argument] = field(default_factory=dict)
 
     def once(self, make: Callable[..., Made], *words: object) -> Made:
         """What `make` makes of `words`; a word is not taken for another that merely equals it (`1`, `true`)."""
@@ -207,7 +262,58 @@ class _TargetKernel:
         return Argument(name, kind, False, None, max(align, divisor), range32)
 
     def constexpr(self, name: str, value: Constant) -> Argument:
-        return Argument(name, "constexpr", True, value)
+        key = name, type(value), value
+        found = self._constexprs.get(key)
+        if found is None:
+            found = self._constexprs[key] = Argument(name, "constexpr", True, value)
+        return found
+
+    @cached_property
+    def decisive(self) -> frozenset[str]:
+        """The axes and constexprs whose values may decide more of a unit than its constexprs and options."""
+        expressions = (*self.spec.requires, *(expression for _, expression in self.spec.equals))
+        computed = (name for expression in expressions for name in expression.names)
+        return frozenset(
+            [
+                *self._filled,
+                *(place for each in self.spec.arguments for place in AXIS_PLACE.findall(each.type)),
+                *computed,
+            ]
+        )
+
+    @cached_property
+    def computing(self) -> frozenset[str]:
+        """The axes and constexprs whose values decide whether the grid can be computed."""
+        return frozenset([*self._filled, *(name for expression in self.spec.grid for name in expression.names)])
+
+    @cached_property
+    def _filled(self) -> frozenset[str]:
+        """The axes that fill in `constants`."""
+        texts = (value for value in self.constants.values() if isinstance(value, str))
+        return frozenset(place for text in texts for place in AXIS_PLACE.findall(text))
+
+    def unit_options(self, values: Mapping[str, Constant]) -> Options:
+        """The options that the target's backend has; an option axis or config wins over a section."""
+        known = self.known_options
+        if known.isdisjoint(values):
+            return self.own_options
+        return self.merge_options(
+            {name: value for name, value in values.items() if name in known and isinstance(value, Scalar)}
+        )
+
+    def reading(self, values: Mapping[str, Constant], config: Values) -> SourceReading:
+        """What was read in the source; that of all combinations of these axes, where these are of no config of it."""
+        return (
+            SourceReading(self._silent(*values), config, self.configs) if config else self.once(self._shared, *values)
+        )
+
+    def _shared(self, *names: str) -> SourceReading:
+        return SourceReading(self._silent(*names), (), self.configs)
+
+    def _silent(self, *names: str) -> Values:
+        """The constexprs that have the source's own value."""
+        given = {*names, *self.constants}
+        return tuple((name, self.defaults[name]) for name in self.spec.constexprs if name not in given)
 
 
 @dataclass(frozen=True)
@@ -216,13 +322,13 @@ class _Expansion:
 
     kernel: _TargetKernel
     values: Mapping[str, Constant]
-    config: Values  # the source's own that it is of, if it is of one
 
     @property
     def spec(self) -> KernelSpec:
         return self.kernel.spec
 
-    def units(self, values: Values, requires: tuple[str, ...]) -> Iterator[Unit]:
+    def forms(self, values: Values, requires: tuple[str, ...]) -> Iterator[_Form]:
+        """One for each set of hints."""
         kernel = self.kernel
         types = {argument.name: self._type(argument) for argument in self.spec.arguments}
         for expression, name in kernel.computed_from:
@@ -235,10 +341,9 @@ class _Expansion:
         plain = {
             name: kernel.once(kernel.argument, name, texts[name], 0, equal.get(name))
             if name in texts
-            else kernel.once(kernel.constexpr, name, self._constant(name))
+            else self._constexpr(name)
             for name in self.spec.parameters
         }
-        options, reading = self._unit_options(), self._reading()
         for each in kernel.once(kernel.hints, *present):
             for hint in each.hints:
                 _check_hint(hint, types[hint.argument], each.where or kernel.arguments[hint.argument].where)
@@ -246,12 +351,10 @@ class _Expansion:
                 hint.argument: kernel.once(kernel.argument, hint.argument, texts[hint.argument], hint.divisor)
                 for hint in each.hints
             }
-            arguments = tuple({**plain, **hinted}.values())
-            variant = Variant(self.spec.name, values, each.hints)
-            yield Unit(
-                variant, kernel.target, self.spec.source, arguments, options, kernel.grid, reading, requires,
-                self.spec.run_time_defaults, self.spec.docstring,
-            )  # fmt: skip
+            yield _Form(each.hints, tuple({**plain, **hinted}.values()), requires)
+
+    def _constexpr(self, name: str) -> Argument | str:
+        return name if name in self.values else self.kernel.constexpr(name, self._constant(name))
 
     def _equal(self, name: str, kind: ArgumentType, expression: Expression, values: Values) -> int | None:
         """The value that an argument promises to have, which its type holds, and 32 bits; None where it is absent."""
@@ -271,20 +374,6 @@ class _Expansion:
             message = f"`{name}` would equal {value}, which does not fit in {what}"
             raise SpecError(message, expression.where, f"so it is in `{variant}`")
         return value
-
-    def _reading(self) -> SourceReading:
-        if self.config:
-            return SourceReading(self._silent(*self.values), self.config, self.kernel.configs)
-        return self.kernel.once(self._shared_reading, *self.values)
-
-    def _shared_reading(self, *names: str) -> SourceReading:
-        """The reading of all combinations of these axes, where these are of no config of the source."""
-        return SourceReading(self._silent(*names), (), self.kernel.configs)
-
-    def _silent(self, *names: str) -> Values:
-        """The constexprs that have the source's own value."""
-        given = {*names, *self.kernel.constants}
-        return tuple((name, self._constant(name)) for name in self.spec.constexprs if name not in given)
 
     def grid_errors(self, values: Values) -> Iterator[SpecError]:
         """A grid that goes wrong whatever the arguments are is told here, and not by each launch."""
@@ -377,12 +466,6 @@ class _Expansion:
         except SpecError as error:
             own = self.spec.places.get((name, format_constant(value)), self.spec.where)
             raise SpecError(error.message, self._culprit(value, normalise_constant) or own, error.hint) from None
-
-    def _unit_options(self) -> Options:
-        """The options that the target's backend has; an option axis or config wins over a section."""
-        known = self.kernel.known_options
-        said = {name: value for name, value in self.values.items() if name in known and isinstance(value, Scalar)}
-        return self.kernel.merge_options(said) if said else self.kernel.own_options
 
 
 def _check_hint(hint: Hint, kind: ArgumentType, where: Place | None) -> None:
