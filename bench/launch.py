@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import repeat
@@ -160,11 +160,10 @@ def measure_c(bench: Bench) -> list[Figure]:
     return figures
 
 
-def measure_python(bench: Bench) -> tuple[list[Figure], dict[str, float]]:
+def measure_python(bench: Bench) -> Iterator[tuple[list[Figure], dict[str, float]]]:
     """The figures, and what part of Triton's call the driver alone takes: nothing that calls the driver can be less."""
     import torch
 
-    figures, driver = [], {}
     for arguments in (6, 19):
         pointers, numbers = SHAPES[arguments]
         values = [torch.zeros(64, device="cuda") for _ in range(pointers)] + [7] * numbers
@@ -172,13 +171,13 @@ def measure_python(bench: Bench) -> tuple[list[Figure], dict[str, float]]:
         raw = {"raw": partial(bench.raw_batch, arguments)}
         what = f"{arguments} arguments"
         samples = compare_calls(bench, f"args{arguments}", "", values, torch.cuda.synchronize, raw)
-        figures.append(compare(f"Python launch with tensors, {what}", "raw cuLaunchKernel from C", 1.2,
-                               samples["ours"], samples["raw"], "ns"))  # fmt: skip
-        figures += call_figures(what, samples)
-        driver[what] = round(compare("", "", 0, samples["raw"], samples["triton"], "ns").mean, 3)
+        direct = compare(f"Python launch with tensors, {what}", "raw cuLaunchKernel from C", 1.2,
+                         samples["ours"], samples["raw"], "ns")  # fmt: skip
+        driver = round(compare("", "", 0, samples["raw"], samples["triton"], "ns").mean, 3)
+        yield [direct, *call_figures(what, samples)], {what: driver}
     values = [torch.zeros(64, device="cuda", dtype=torch.float16) for _ in range(2)] + [64, 1, 64]
     samples = compare_calls(bench, "rows", ", BLOCK=1024", values, torch.cuda.synchronize, {})
-    return figures + call_figures("5 arguments and a constexpr by name", samples), driver
+    yield call_figures("5 arguments and a constexpr by name", samples), {}
 
 
 def call_figures(what: str, samples: dict[str, list[float]], where: str = "") -> list[Figure]:
@@ -352,19 +351,37 @@ def describe_device(bench: Bench) -> dict[str, Any]:
             "triton": triton.__version__, "context_query_ns": round(bench.raw.query_batch(100_000), 1)}  # fmt: skip
 
 
-def measure(release: Path) -> dict[str, Any]:
-    """All figures that this machine can give, and what it is."""
+def measure(release: Path, write: Callable[[dict[str, Any]], None]) -> None:
+    """All figures that this machine can give, and what it is; written as they come. Whole processes come first, as
+    nothing should be forked once torch is imported."""
     machine: dict[str, Any] = {"processor": read_processor(), "python": sys.version.split()[0]}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(release, Path(folder))
-        figures = measure_cpu(bench)
-        if has_device():
-            of_python, driver = measure_python(bench)
-            figures += [*measure_c(bench), *of_python, *measure_start(bench), *measure_resident(bench)]
-            machine |= {**describe_device(bench), "driver_alone_of_triton": driver}
-        else:
-            figures += measure_host_calls(bench)
-    return {"machine": machine, "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures]}
+        figures: list[Figure] = []
+
+        def note(more: list[Figure]) -> None:
+            figures.extend(more)
+            write({"machine": machine, "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures]})
+
+        note(measure_cpu(bench))
+        if not has_device():
+            note(measure_host_calls(bench))
+            return
+        for part in (measure_start, measure_resident, measure_c):
+            note(part(bench))
+        machine["driver_alone_of_triton"] = {}
+        for more, driver in measure_python(bench):
+            machine["driver_alone_of_triton"] |= driver
+            note(more)
+        machine |= describe_device(bench)
+        note([])
+
+
+def print_figure(figure: dict[str, Any]) -> None:
+    mark = "ok " if figure["holds"] else "OVER"
+    print(f"{mark} {figure['what']} against {figure['against']}: {figure['mean']:.3f} "
+          f"[{figure['low']:.3f}, {figure['high']:.3f}] of at most {figure['bound']} ({figure['unit']}); "
+          f"{figure['ours']:.1f} and {figure['theirs']:.1f} {figure['scale']}", flush=True)  # fmt: skip
 
 
 def main() -> int:
@@ -372,14 +389,17 @@ def main() -> int:
     parser.add_argument("release", type=Path)
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
-    result = measure(arguments.release)
-    for figure in result["figures"]:
-        mark = "ok " if figure["holds"] else "OVER"
-        print(f"{mark} {figure['what']} against {figure['against']}: {figure['mean']:.3f} "
-              f"[{figure['low']:.3f}, {figure['high']:.3f}] of at most {figure['bound']} ({figure['unit']}); "
-              f"{figure['ours']:.1f} and {figure['theirs']:.1f} {figure['scale']}")  # fmt: skip
-    if arguments.out:
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    printed = 0
+
+    def write(result: dict[str, Any]) -> None:
+        nonlocal printed
+        for figure in result["figures"][printed:]:
+            print_figure(figure)
+        printed = len(result["figures"])
+        if arguments.out:
+            arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+
+    measure(arguments.release, write)
     return 0
 
 

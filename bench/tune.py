@@ -6,12 +6,15 @@ There it needs the driver, Python and NumPy. Every kernel is tuned; what ships i
 what the table names for each problem, the author's config and the best ones are timed anew, so that no figure is of the
 times that the choice was made by. Sizes left out: the table is made without each problem in turn, and its choice for it
 is looked up in the tuning's times. `--evidence` keeps the evidence files; `--against` times the choices of another
-tuning, by its evidence files, beside this one's.
+tuning, by its evidence files, beside this one's. FILE is written after each kernel, and a run that finds it measures
+the kernels that it lacks. `python bench/tune.py --join FIRST SECOND --out FILE` makes one of two runs' files: all of
+the first, and how the second one's choices compare with the first one's.
 """
 
 from __future__ import annotations
 
 import argparse
+import fnmatch
 import importlib
 import json
 import math
@@ -32,6 +35,7 @@ NAME = "tunes"
 MOST_SHIPPED = 8
 TIMED_AGAIN = 6  # of the best configs of each problem
 ROUNDS = 15
+TWO_TUNINGS = "choices of two tunings, one / other"
 
 
 @dataclass(frozen=True)
@@ -62,11 +66,23 @@ class Bench:
         )
         self.device = self.devices.open_device("cuda")
 
-    def tune(self, folder: Path, kernels: str) -> list[Path]:
-        """Evidence of all kernels."""
+    def list_kernels(self, pattern: str) -> list[str]:
+        """Those with the most problems first."""
+        sizes = {
+            name: max(len(target["problems"]) for target in about["targets"].values())
+            for name, about in self.table["kernels"].items()
+        }
+        return sorted(fnmatch.filter(sizes, pattern), key=lambda name: (-sizes[name], name))
+
+    def tune(self, folder: Path, kernel: str) -> Path:
+        """Evidence of a kernel; as it is where a run before this one finished it."""
+        path = folder / self.evidence.evidence_name(kernel, self.device.name)
+        if path.exists():
+            return path
         method = self.measuring.Method()
         tell = partial(print, file=sys.stderr, flush=True)
-        return list(self.running.tune_release(self.package, self.table, folder, method, kernels, tell, "cuda"))
+        self.running.tune_release(self.package, self.table, folder, method, kernel, tell, "cuda")
+        return path
 
     def measured(self, evidence: Mapping[str, Any]) -> list[Any]:
         return [
@@ -175,7 +191,7 @@ def summarize(kernels: Sequence[Mapping[str, Any]]) -> list[Figure]:
         ]
         if other:
             value = max(mean_of(other), 1 / mean_of(other))
-            figures.append(Figure("choices of two tunings, one / other", name, value, 1.02, len(other)))
+            figures.append(Figure(TWO_TUNINGS, name, value, 1.02, len(other)))
         gains.append(mean_of(gain)), losses.append(mean_of(loss)), worst.append(max(loss)), unseen.append(mean_of(left))
     count = sum(len(kernel["problems"]) for kernel in kernels)
     return [
@@ -187,11 +203,80 @@ def summarize(kernels: Sequence[Mapping[str, Any]]) -> list[Figure]:
     ]
 
 
+class Report:
+    """What is known so far, in a file that is whole at any time."""
+
+    def __init__(self, path: Path | None, device: Any) -> None:
+        self._path = path
+        self._data: dict[str, Any] = {
+            "machine": {"device": device.name, "driver": device.driver, "python": sys.version.split()[0]},
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "seconds": 0.0,
+            "figures": [],
+            "kernels": [],
+        }
+        if path and path.exists():
+            found = json.loads(path.read_text())
+            if found["machine"] == self._data["machine"]:
+                self._data = found
+
+    def names(self) -> set[str]:
+        return {each["kernel"] for each in self._data["kernels"]}
+
+    def add(self, kernel: Mapping[str, Any], seconds: float) -> list[Figure]:
+        """Notes what was measured of a kernel; the figures of all of them."""
+        self._data["kernels"].append(kernel)
+        self._data["seconds"] = round(self._data["seconds"] + seconds, 1)
+        figures = summarize(self._data["kernels"])
+        self._data["figures"] = [{**asdict(figure), "holds": figure.holds} for figure in figures]
+        if self._path:
+            draft = self._path.with_suffix(".draft")
+            draft.write_text(json.dumps(self._data, indent=1) + "\n")
+            draft.replace(self._path)
+        return figures
+
+
+def join_runs(first: Path, second: Path) -> dict[str, Any]:
+    """The first run's results, with the figures that compare the second one's choices with them."""
+    result, other = json.loads(first.read_text()), json.loads(second.read_text())
+    compared = [each for each in other["figures"] if each["what"] == TWO_TUNINGS]
+    if not compared:
+        raise SystemExit(f"{second} was not measured --against the evidence of {first}")
+    result["figures"] += compared
+    result["second"] = {"machine": other["machine"], "date": other["date"], "seconds": other["seconds"]}
+    return dict(result)
+
+
+def print_figures(figures: Iterable[Mapping[str, Any]]) -> None:
+    for each in figures:
+        mark = "    " if not each["bound"] else "ok  " if each["holds"] else "OVER"
+        bound = f" of at most {each['bound']}" if each["bound"] else ""
+        whose = each["kernel"] or "all kernels"
+        print(f"{mark} {whose}: {each['what']}: {each['value']:.3f}{bound} ({each['count']} problems)", flush=True)
+
+
+def run_bench(arguments: argparse.Namespace) -> None:
+    bench = Bench(arguments.candidates)
+    report = Report(arguments.out, bench.device)
+    with tempfile.TemporaryDirectory() as scratch:
+        for name in bench.list_kernels(arguments.kernel):
+            if name in report.names():
+                continue
+            start = time.monotonic()
+            path = bench.tune(arguments.evidence or Path(scratch), name)
+            other = arguments.against / path.name if arguments.against else None
+            against = json.loads(other.read_text()) if other and other.exists() else None
+            kernel = measure_kernel(bench, path, against)
+            figures = report.add(kernel, time.monotonic() - start)
+            print_figures({**asdict(each), "holds": each.holds} for each in figures if each.kernel in ("", name))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("candidates", type=Path, nargs="?")
     parser.add_argument("--make", type=Path, metavar="FOLDER", help="build the candidates there, and measure nothing")
     parser.add_argument("-j", "--jobs", type=int, default=0, help="units at once, with --make")
+    parser.add_argument("--join", type=Path, nargs=2, metavar="FILE", help="two runs' files that become one")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--evidence", type=Path, help="folder that gets the evidence files")
     parser.add_argument("--against", type=Path, help="folder with evidence files of another tuning")
@@ -199,34 +284,15 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.make:
         print(make_candidates(arguments.make, arguments.jobs))
-        return 0
-    if arguments.candidates is None:
+    elif arguments.join:
+        result = join_runs(*arguments.join)
+        print_figures(result["figures"])
+        if arguments.out:
+            arguments.out.write_text(json.dumps(result, indent=1) + "\n")
+    elif arguments.candidates:
+        run_bench(arguments)
+    else:
         parser.error("name the candidates release, or --make it")
-    start = time.monotonic()
-    bench = Bench(arguments.candidates)
-    with tempfile.TemporaryDirectory() as scratch:
-        files = bench.tune(arguments.evidence or Path(scratch), arguments.kernel)
-        tuned = time.monotonic() - start
-        kernels = []
-        for path in files:
-            other = arguments.against / path.name if arguments.against else None
-            against = json.loads(other.read_text()) if other and other.exists() else None
-            kernels.append(measure_kernel(bench, path, against))
-    figures = summarize(kernels)
-    for figure in figures:
-        mark = "    " if not figure.bound else "ok  " if figure.holds else "OVER"
-        bound = f" of at most {figure.bound}" if figure.bound else ""
-        whose = figure.kernel or "all kernels"
-        print(f"{mark} {whose}: {figure.what}: {figure.value:.3f}{bound} ({figure.count} problems)")
-    if arguments.out:
-        result = {
-            "machine": {"device": bench.device.name, "driver": bench.device.driver, "python": sys.version.split()[0]},
-            "date": time.strftime("%Y-%m-%d", time.gmtime()),
-            "seconds": {"tuning": round(tuned, 1), "all": round(time.monotonic() - start, 1)},
-            "figures": [{**asdict(figure), "holds": figure.holds} for figure in figures],
-            "kernels": kernels,
-        }
-        arguments.out.write_text(json.dumps(result, indent=1) + "\n")
     return 0
 
 

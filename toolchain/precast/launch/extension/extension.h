@@ -45,8 +45,29 @@ typedef struct reader {
     reader_kind kind;
     const dl_exchange *exchange;
     int is_cupy;
+    int reads_inner; /* torch's, by what lies in it: torch.c */
     int may_lack_memory; /* torch's, with Python's code in place of what it does */
 } reader;
+
+/* Elements and a device by torch's own numbers, and what they are. */
+typedef struct torch_kind {
+    int32_t elements, device_type, number;
+    uint8_t type;
+    dl_device device;
+} torch_kind;
+
+enum { MOST_TORCH_KINDS = 64 };
+
+/* Torch's C interface, each function with the place of a C++ tensor: 0, or what it failed with. */
+typedef struct torch_functions {
+    const dl_exchange *exchange; /* NULL: not found */
+    int (*address)(void *tensor, void **address);
+    int (*elements)(void *tensor, int32_t *elements);
+    int (*device_type)(void *tensor, int32_t *type);
+    int (*device)(void *tensor, int32_t *number);
+    uint32_t kind_count;
+    torch_kind kinds[MOST_TORCH_KINDS];
+} torch_functions;
 
 /* A part of a tensor without memory has its offset for an address: where memory hardly ever lies, it is made sure of. */
 #define UNLIKELY_ADDRESSES (UINT64_C(1) << 32)
@@ -72,6 +93,7 @@ typedef struct module_state {
     int reader_count;
     struct { PyObject *dtype; uint8_t type; } dtypes[MOST_DTYPES];
     int dtype_count;
+    torch_functions torch;
     int torch_is_hip;         /* -1: not known yet */
     PyObject *torch_stream;   /* torch._C._cuda_getCurrentRawStream, once it was needed */
     precast_release *threads; /* what runs programs of no release, once it was needed */
@@ -169,6 +191,12 @@ int backend_of(int dl_device_type); /* -1: none that kernels run on */
 int read_tensor(module_state *state, PyObject *object, shape_use use, tensor_view *view);
 uint8_t known_dtype(module_state *state, PyObject *dtype);
 int comes_from(PyObject *type, const char *package);
+
+/* torch.c */
+/* Whether the objects of this one's type can be read by what lies in them. */
+int reads_inner(module_state *state, const dl_exchange *exchange, PyObject *object);
+/* The address of such an object's memory, and what it is else; NULL where it has to be read another way. */
+const torch_kind *read_inner(module_state *state, PyObject *object, void **address);
 
 /* types.c: element types by their names in NumPy, torch, JAX and Triton. 0: none of ours. */
 uint8_t type_of_name(const char *name);

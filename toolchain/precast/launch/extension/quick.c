@@ -44,33 +44,56 @@ static int fill_float(quick_argument quick, PyObject *value, uint64_t *slot) {
 }
 
 /* Whether the tensor is where the call's other tensors are; the first one says where that is. */
-static int is_here(const reader *from, const dl_tensor *tensor, PyObject *name, tensor_origin *origin) {
+static int is_here(const reader *from, dl_device device, PyObject *name, tensor_origin *origin) {
     if (origin->backend)
-        return tensor->device.id == origin->device && tensor->device.type == origin->dl_device_type;
-    int backend = backend_of(tensor->device.type);
+        return device.id == origin->device && device.type == origin->dl_device_type;
+    int backend = backend_of(device.type);
     if (backend < 0)
         return 0;
-    *origin = (tensor_origin){*from, name, backend, tensor->device.id, tensor->device.type};
+    *origin = (tensor_origin){*from, name, backend, device.id, device.type};
+    return 1;
+}
+
+/* By DLPack's table; what fails here meets the same error the general way. */
+static int read_exchange(const reader *from, PyObject *value, char **address, uint8_t *type, dl_device *device) {
+    dl_tensor tensor;
+    if (from->exchange->read(value, &tensor)) {
+        PyErr_Clear();
+        return 0;
+    }
+    *address = (uintptr_t)tensor.data < UNLIKELY_ADDRESSES ? NULL : (char *)tensor.data + tensor.byte_offset;
+    *type = type_of_dlpack(tensor.type);
+    *device = tensor.device;
+    return 1;
+}
+
+static int read(module_state *state, const reader *from, PyObject *value, char **address, uint8_t *type,
+                dl_device *device) {
+    void *place;
+    if (!from->reads_inner)
+        return read_exchange(from, value, address, type, device);
+    const torch_kind *kind = read_inner(state, value, &place);
+    if (!kind)
+        return 0;
+    *address = (uintptr_t)place < UNLIKELY_ADDRESSES ? NULL : place;
+    *type = kind->type;
+    *device = kind->device;
     return 1;
 }
 
 static int fill_pointer(const kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {
+    module_state *state = kernel->owner->state;
     const reader *from = &values->origin.from;
     uint32_t place = kernel->quick[number].slot;
-    dl_tensor tensor;
+    char *address;
+    dl_device device;
     if ((PyObject *)Py_TYPE(value) != from->type)
-        from = known_reader(kernel->owner->state, value);
-    if (!from || from->kind != READ_EXCHANGE)
+        from = known_reader(state, value);
+    if (!from || from->kind != READ_EXCHANGE || from->may_lack_memory ||
+        !read(state, from, value, &address, &values->types[place], &device) || !address)
         return 0;
-    if (from->exchange->read(value, &tensor)) {
-        PyErr_Clear(); /* the general way meets the same error */
-        return 0;
-    }
-    if ((uintptr_t)tensor.data < UNLIKELY_ADDRESSES || from->may_lack_memory)
-        return 0;
-    values->slots[place] = precast_slot_pointer((char *)tensor.data + tensor.byte_offset);
-    values->types[place] = type_of_dlpack(tensor.type);
-    return values->types[place] && is_here(from, &tensor, kernel->arguments[number].name, &values->origin);
+    values->slots[place] = precast_slot_pointer(address);
+    return values->types[place] && is_here(from, device, kernel->arguments[number].name, &values->origin);
 }
 
 static int fill(const kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {

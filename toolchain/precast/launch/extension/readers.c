@@ -344,8 +344,9 @@ static reader find_reader(module_state *state, PyObject *object) {
     if (known)
         return *known;
     const dl_exchange *exchange = find_exchange(state, type);
-    reader found = {type, choose_kind(state, type, exchange), exchange, comes_from(type, "cupy"),
+    reader found = {type, choose_kind(state, type, exchange), exchange, comes_from(type, "cupy"), 0,
                     has_torch_dispatch(state, type)};
+    found.reads_inner = exchange && !found.may_lack_memory && reads_inner(state, exchange, object);
     if (found.kind != READ_UNKNOWN && state->reader_count < MOST_READERS) {
         Py_INCREF(type);
         state->readers[state->reader_count++] = found;
