@@ -203,6 +203,11 @@ def summarize(kernels: Sequence[Mapping[str, Any]]) -> list[Figure]:
     ]
 
 
+def number_configs(found: dict[str, Any]) -> dict[Any, Any]:
+    """Times by config as they were before they were written."""
+    return {int(name): each for name, each in found.items()} if found and all(map(str.isdigit, found)) else found
+
+
 class Report:
     """What is known so far, in a file that is whole at any time."""
 
@@ -216,7 +221,7 @@ class Report:
             "kernels": [],
         }
         if path and path.exists():
-            found = json.loads(path.read_text())
+            found = json.loads(path.read_text(), object_hook=number_configs)
             if found["machine"] == self._data["machine"]:
                 self._data = found
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -151,6 +153,56 @@ def test_right_numbers_of_every_kind_of_tensor(torch, tensors):
         with torch.no_grad():
             assert torch.equal(double_of(directly(tensors), each), 2 * each), type(each)
             assert torch.equal(serve_double(tensors, each), 2 * each), type(each)
+
+
+def test_a_tensor_is_what_it_is_at_each_call(torch, tensors):
+    """Its memory and its type change under the same Python object."""
+    x, out = torch.arange(50.0), torch.zeros(50)
+    launch = partial(tensors.double, out, x, 1, 50, 0, 1, BLOCK=64)
+    for _ in range(2):  # the second time, every unit is loaded
+        for data in (torch.ones(50), torch.arange(60.0)[8:58], torch.arange(50.0)):
+            x.data = data
+            launch()
+            assert torch.equal(out, 2 * data)
+        x.set_(torch.full((50,), 3.0))
+        launch()
+        assert out.tolist() == [6.0] * 50
+        x.data = torch.ones(50, dtype=torch.float64)
+        assert refusal(tensors.LaunchError, launch) == "argument `x` of `double` is fp64, and dtype=fp32"
+        x.data = torch.ones(50)
+        x.untyped_storage().resize_(0)
+        assert refusal(ValueError, launch).endswith(f"is a Tensor that cannot be launched with: {NO_MEMORY}")
+
+
+@contextmanager
+def counted_reads(torch: ModuleType) -> Iterator[list[int]]:
+    """The tensors that DLPack's table reads meanwhile, by their addresses as Python objects."""
+    capsule = ctypes.pythonapi.PyCapsule_GetPointer
+    capsule.restype, capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    table = (ctypes.c_void_p * 6).from_address(capsule(torch.Tensor.__dlpack_c_exchange_api__, b"dlpack_exchange_api"))
+    kind = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+    before, reads = table[5], []
+    own = kind(before)
+    counting = kind(lambda tensor, into: reads.append(tensor) or own(tensor, into))
+    table[5] = ctypes.cast(counting, ctypes.c_void_p)
+    try:
+        yield reads
+    finally:
+        table[5] = before
+
+
+def test_dlpack_is_asked_once_of_each_type_and_element_type(torch, tensors):
+    """All else is read by torch's own functions, which hold no tensor meanwhile."""
+    x, out = torch.arange(50.0), torch.zeros(50)
+    many = [x.clone() for _ in range(5)]
+    tensors.double(out, x, 1, 50, 0, 1, BLOCK=64)
+    with counted_reads(torch) as reads:
+        for each in many:
+            tensors.double(out, each, 1, 50, 0, 1, BLOCK=64)
+        with tensors.serve():
+            double_of(through_triton, x, out)
+    assert reads == []
+    assert torch.equal(out, 2 * x)
 
 
 def test_a_parameter_is_written_in_place(torch, tensors):

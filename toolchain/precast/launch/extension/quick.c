@@ -67,8 +67,8 @@ static int read_exchange(const reader *from, PyObject *value, char **address, ui
     return 1;
 }
 
-static int read(module_state *state, const reader *from, PyObject *value, char **address, uint8_t *type,
-                dl_device *device) {
+static int read_place(module_state *state, const reader *from, PyObject *value, char **address, uint8_t *type,
+                      dl_device *device) {
     void *place;
     if (!from->reads_inner)
         return read_exchange(from, value, address, type, device);
@@ -90,7 +90,7 @@ static int fill_pointer(const kernel_object *kernel, uint32_t number, PyObject *
     if ((PyObject *)Py_TYPE(value) != from->type)
         from = known_reader(state, value);
     if (!from || from->kind != READ_EXCHANGE || from->may_lack_memory ||
-        !read(state, from, value, &address, &values->types[place], &device) || !address)
+        !read_place(state, from, value, &address, &values->types[place], &device) || !address)
         return 0;
     values->slots[place] = precast_slot_pointer(address);
     return values->types[place] && is_here(from, device, kernel->arguments[number].name, &values->origin);
