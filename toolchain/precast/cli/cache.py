@@ -14,7 +14,7 @@ from precast.cli.build import parse_address
 from precast.errors import SpecError, ToolError
 from precast.project import read_project
 
-HELP = "look after the shared cache"
+HELP = "Look after the shared cache."
 ACTIONS = {
     "stats": "say what it holds",
     "gc": "remove what was used longest ago, until it is as small as its limit says",

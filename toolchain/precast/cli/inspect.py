@@ -22,7 +22,7 @@ from precast.spec.naming import parse_unit_text
 from precast.target import expand_native
 
 UNKNOWN: dict[str, object] = {"hints": None, "requires": None, "equal": None}  # of a unit that is planned no more
-HELP = "show what is known of built units, or a stage's text of one"
+HELP = "Show what is known of built units, or a stage's text of one."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

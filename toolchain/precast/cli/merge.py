@@ -8,7 +8,7 @@ from pathlib import Path
 from precast.graph.merging import merge_releases
 from precast.layout import GENERATED
 
-HELP = "join releases of one project, built on several machines, into one"
+HELP = "Join releases of one project, built on several machines, into one."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

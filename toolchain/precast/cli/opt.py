@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from precast.engines.triton.opt_passes import ChosenPass
     from precast.passes.probes import Probe
 
-HELP = "run passes on an IR file or on a built unit's IR, and print the result"
+HELP = "Run passes on an IR file or on a built unit's IR, and print the result."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,7 +17,7 @@ from precast.passes.registry import read_probes
 from precast.passes.saved import render_saved
 from precast.target import Backend, Target, expand_native
 
-HELP = "list the passes of a target's stages, the plugins of a project, or what passes found"
+HELP = "List the passes of a target's stages, the plugins of a project, or what passes found."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

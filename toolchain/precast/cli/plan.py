@@ -17,7 +17,7 @@ from precast.report.inspect import describe_conditions
 from precast.report.table import Row, render_table, sort_rows
 from precast.spec.model import KernelSpec, Values, format_constant
 
-HELP = "list every unit of the project and, as JSON, every output; needs no compiler"
+HELP = "List every unit of the project and, as JSON, every output; needs no compiler."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -24,7 +24,7 @@ from precast.worker.pool import lost_failure
 from precast.worker.process import WorkerLost, WorkerProcess
 from precast.worker.reproducer import read_reproducer
 
-HELP = "run a failed stage again from its reproducer"
+HELP = "Run a failed stage again from its reproducer."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -20,7 +20,7 @@ from precast.report.why import UP_TO_DATE, explain
 from precast.spec.naming import parse_unit_text
 from precast.target import expand_native
 
-HELP = "tell why units would be compiled again, or that they are up to date"
+HELP = "Tell why units would be compiled again, or that they are up to date."
 GLOB_LETTERS = frozenset("*?[")
 
 

@@ -17,7 +17,7 @@ from precast.worker.connecting import ADDRESS_HINT, find_address_fault
 from precast.worker.memory import default_worker_count
 from precast.worker.runner import read_identities
 
-HELP = "say which tools this machine has; work for a cluster with them"
+HELP = "Say which tools this machine has; work for a cluster with them."
 TARGETS = ("cuda:80", "cuda:90", "hip:gfx942", "cpu:x86-64-v3")  # between them, every tool
 
 
