@@ -42,6 +42,12 @@ SAID = {
     "build -q -v": (
         "error: argument -v/--verbose: not allowed with argument -q/--quiet\nhint: see `precast build --help`\n"
     ),
+    "build --jsn": "error: `precast build` does not take `--jsn`\nhint: did you mean `--json`?\n",
+    "plan --js": "error: `precast plan` does not take `--js`\nhint: did you mean `--json`?\n",
+    "clean all now": "error: `precast clean` does not take `all now`\nhint: see `precast clean --help`\n",
+    "plan --json --sort size": (
+        "error: there is no column `size`\nhint: known columns: `BLOCK`, `dtype`, `target`, `unit`\n"
+    ),
     "build scal": "error: no kernel matches `scal`\nhint: did you mean `scale`?\n",
     "build --report junit": (
         "error: `--report junit` names no file\nhint: write `--report junit=PATH` or `--report sarif=PATH`\n"
@@ -257,6 +263,23 @@ def test_a_plan_is_a_table_for_each_kernel(say, capsys):
         "  cuda:90  fp16     128  scale:dtype=fp16,BLOCK=128@cuda:90",
         "4 units of 1 kernel for 2 targets",
     ]
+
+
+def test_a_plan_is_sorted_over_all_kernels(say, capsys, tmp_path):
+    """A column that only one kernel has sorts that one, in tables and for programs."""
+    other = SPEC.replace("kernel.scale", "kernel.other").replace("[128]", "[64, 256]")
+    other = other.replace("exclude", "#").replace('dtype = ["fp16", "fp32"]\n', "").replace("*{dtype}", "*fp16")
+    make_project(tmp_path, {"kernels/other.toml": other})
+    assert main(["plan", "--target", "cuda:90", "--json", "--sort=-dtype"]) == 0
+    units = [each["unit"] for each in json.loads(capsys.readouterr().out)["units"]]
+    assert [each.partition("@")[0] for each in units] == [
+        "scale:dtype=fp32,BLOCK=128", "scale:dtype=fp16,BLOCK=128", "other:BLOCK=64", "other:BLOCK=256",
+    ]  # fmt: skip
+    assert main(["plan", "--target", "cuda:90", "--sort=-dtype"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1].partition("@")[0] for line in lines if "@" in line] == [
+        "other:BLOCK=64", "other:BLOCK=256", "scale:dtype=fp32,BLOCK=128", "scale:dtype=fp16,BLOCK=128",
+    ]  # fmt: skip
 
 
 def test_why_takes_globs_and_answers_programs(say, capsys):

@@ -165,6 +165,36 @@ def test_settings_that_do_nothing(tmp_path):
     ]
 
 
+def test_a_version_that_is_not_known(tmp_path):
+    settings = '[project]\nname = "demo"\ndynamic = ["version"]\n' + SETTINGS.replace('version = "1.0"\n', "")
+    said = "a dynamic version is not known here: the release has version 0; write `version` in [tool.precast]"
+    assert warnings(tmp_path, {"pyproject.toml": settings}) == [f"pyproject.toml:3:12: {said}"]
+    settings = settings.replace("[tool.precast]\n", '[tool.precast]\nversion = "1"\n')
+    assert warnings(tmp_path, {"pyproject.toml": settings}) == []
+
+
+@pytest.mark.parametrize("key", ['tune = ["BLOCK"]', "ship = 3"])
+def test_tuning_without_a_problem(tmp_path, key):
+    spec = SPEC.replace("grid =", f"{key}\ngrid =")
+    said = f"kernels/scale.toml:3:1: `{key[:4]}` does nothing: kernel `scale` has no problem to measure"
+    assert warnings(tmp_path, {"kernels/scale.toml": spec}) == [said]
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ('{ type = "i1", align = 2 }', "8:20: error: `align` is for pointers and integers, not for `i1`"),
+        ('{ type = "none", align = 2 }', "8:22: error: `align` is for pointers and integers, not for `none`"),
+        ('{ type = "{dtype}", align = 2 }', "12:10: error: `align` is for pointers and integers, and `n` is `fp16`"),
+        ('{ type = "i32", align = 2147483648 }', "8:29: error: `align` must be at most 1073741824, not 2147483648"),
+        ("7", "8:5: error: `n` must be a string or a table, not an integer"),
+    ],
+)
+def test_promises_that_no_argument_keeps(tmp_path, entry, said):
+    spec = SPEC.replace('n = "i32"', f"n = {entry}").replace("cdiv(n, BLOCK)", "1")
+    assert complaints(tmp_path, {"kernels/scale.toml": spec})[0] == said
+
+
 def test_a_target_that_no_kernel_is_built_for(tmp_path):
     spec = SPEC.replace("grid =", 'only = ["cuda:*"]\ngrid =')
     said = ["pyproject.toml:4:34: no kernel is built for `hip:gfx942`"]

@@ -251,7 +251,9 @@ pyproject.toml:6:16: error: `time_limit_s` must be at least 1
         ),
         (
             SETTINGS + 'kernels = ["specs/*.toml"]\n',
-            "error: no spec file matches `specs/*.toml`\nhint: a spec is a TOML file: kernels/NAME.toml",
+            "pyproject.toml:5:12: error: no spec file matches `specs/*.toml`\n"
+            '    kernels = ["specs/*.toml"]\n'
+            "               ^~~~~~~~~~~~~~\nhint: a spec is a TOML file: kernels/NAME.toml",
         ),
         (
             SETTINGS + '[tool.precast.cache]\nurl = "ftp://host/x"\nread = 1\nlimit = "ten"\nuri = "x"\n',

@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from precast.errors import SpecError
 from precast.progress.fitting import fit_text
-from precast.report.table import Row, number_cell, render_table, size_cell, sort_rows
+from precast.report.table import Row, number_cell, render_table, size_cell, sort_units
 from precast.spec.naming import parse_unit_text
 
 
@@ -52,12 +52,12 @@ def test_a_column_of_nothing_is_not_there():
      ("registers", [1024, 256, 64]), ("-registers", [256, 1024, 64]), ("target", [64, 1024, 256])],
 )  # fmt: skip
 def test_rows_are_sorted(column, blocks):
-    assert [dict(row.variant.values)["BLOCK"] for row in sort_rows(ROWS, column)] == blocks
+    assert [dict(row.variant.values)["BLOCK"] for row in sort_units(ROWS, lambda row: row, column)] == blocks
 
 
 def test_a_column_that_is_not_there():
     with pytest.raises(SpecError) as caught:
-        sort_rows(ROWS, "-registrs")
+        sort_units(ROWS, lambda row: row, "-registrs")
     assert (caught.value.message, caught.value.hint) == ("there is no column `registrs`", "did you mean `registers`?")
 
 

@@ -151,11 +151,19 @@ class _Reader:
         node = self._fields.get("version") or self._project_text("version")
         with self._problems.collect():
             if node is None:
+                self._note_dynamic()
                 return "0"
             if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.+_-]*", node.text()):
                 raise node.error(f"`{node.text()}` cannot be a version", "it becomes the name of a folder")
             return node.text()
         return ""
+
+    def _note_dynamic(self) -> None:
+        """A version that only the package's own build tells is none that a release can have."""
+        dynamic = self._project_text("dynamic")
+        for item in dynamic.items() if dynamic and isinstance(dynamic.value, list) else ():
+            if item.value == "version":
+                self._places["version", ""] = item.place
 
     def _targets(self) -> tuple[Target, ...]:
         node = self._fields.get("targets")

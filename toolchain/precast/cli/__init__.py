@@ -8,6 +8,7 @@ asked for is imported, so that a build with nothing to do stays fast.
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import importlib
 import os
@@ -17,7 +18,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from precast import __version__
 from precast.cli.arguments import add_folder, entered, find_command, find_project
@@ -41,7 +42,10 @@ REFUSALS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaints are the user's errors like any other."""
+    """A parser whose complaints are the user's errors like any other, and which takes options by their whole names."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, allow_abbrev=False, **more)
 
     def error(self, message: str) -> NoReturn:
         raise SpecError(message, hint=f"see `{self.prog} --help`")
@@ -75,6 +79,16 @@ def build_parser(wanted: Sequence[str]) -> Parser:
     return parser
 
 
+def _unknown_words(name: str, unknown: Sequence[str]) -> SpecError:
+    """The error for words that a command does not take; for an option, with the nearest that it has."""
+    parser = Parser(f"precast {name}")
+    load_command(name).add_arguments(parser)
+    option = next((each for each in unknown if each.startswith("-")), "").partition("=")[0]
+    near = difflib.get_close_matches(option, parser._option_string_actions, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"see `precast {name} --help`"
+    return SpecError(f"`precast {name}` does not take `{' '.join(unknown)}`", hint=hint)
+
+
 def run_command(words: list[str]) -> int:
     """Parse and run one command line; raises what went wrong."""
     name = find_command(words)
@@ -82,7 +96,9 @@ def run_command(words: list[str]) -> int:
         raise SpecError(f"unknown command `{name}`", hint=nearest_hint(name, COMMANDS, "commands"))
     module = load_command(name) if name else None
     try:
-        arguments = build_parser([name] if name else COMMANDS).parse_args(words)
+        arguments, unknown = build_parser([name] if name else COMMANDS).parse_known_args(words)
+        if unknown:
+            raise _unknown_words(arguments.command, unknown)
     except SpecError as error:
         refuse = getattr(module, "refuse", None)
         if refuse is not None:

@@ -17,7 +17,7 @@ from precast.errors import PrecastError, SpecError, escape_controls
 from precast.plan import plan_project
 from precast.project import read_project
 from precast.report.inspect import BuiltUnit, describe_conditions, find_units, read_built_units, read_stage
-from precast.report.table import Cell, Row, number_cell, render_table, size_cell, sort_rows
+from precast.report.table import Cell, Row, number_cell, render_table, size_cell, sort_units
 from precast.spec.naming import parse_unit_text
 from precast.target import expand_native
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         return print_stage(found, arguments.stage)
     if arguments.json:
         conditions = read_conditions(arguments.project)
-        for unit in found:
+        for unit in sort_units(found, _row_of, arguments.sort):
             print(json.dumps({**json.loads(to_json(unit.result)), **conditions.get(unit.result.unit, UNKNOWN)}))
         return 0
     print("\n".join(list_units(found, arguments.sort, terminal_columns())))
@@ -64,14 +64,14 @@ def read_conditions(folder: Path) -> dict[str, dict[str, object]]:
 
 def list_units(found: Sequence[BuiltUnit], sort: str = "", columns: int | None = None) -> Iterator[str]:
     """Kernel by kernel, a table of its units."""
-    ordered = sorted(found, key=lambda unit: unit.kernel)
+    ordered = sorted(sort_units(found, _row_of, sort), key=lambda unit: unit.kernel)
     for place, (kernel, units) in enumerate(groupby(ordered, lambda unit: unit.kernel)):
         if place:
             yield ""
-        rows = [_row_of(unit) for unit in units]
+        rows = list(map(_row_of, units))
         yield kernel
         inside = None if columns is None else columns - 2
-        yield from (f"  {line}" for line in render_table(sort_rows(rows, sort), inside))
+        yield from (f"  {line}" for line in render_table(rows, inside))
 
 
 def _row_of(unit: BuiltUnit) -> Row:

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sized
 from precast.cli.arguments import add_globs, add_project, add_sort
 from precast.cli.streams import terminal_columns
 from precast.graph.steps import check_launchers
-from precast.plan import Plan, plan_project
+from precast.plan import Plan, PlannedUnit, plan_project
 from precast.project import read_project
 from precast.report.inspect import describe_conditions
-from precast.report.table import Row, render_table, sort_rows
+from precast.report.table import Row, render_table, sort_units
 from precast.spec.model import KernelSpec, Values, format_constant
 
 HELP = "List every unit of the project and, as JSON, every output; needs no compiler."
@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     plan = plan_project(project, kernels=kernels, targets=arguments.target or ("*",))
     check_launchers(plan)
     if arguments.json:
-        print(json.dumps(describe_plan(plan)))
+        print(json.dumps(describe_plan(plan, arguments.sort)))
     else:
         print("\n".join(list_plan(plan, arguments.sort, terminal_columns())))
     for warning in plan.warnings:
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def describe_plan(plan: Plan) -> dict[str, list[dict[str, object]]]:
+def describe_plan(plan: Plan, sort: str = "") -> dict[str, list[dict[str, object]]]:
     """The plan as JSON: the unit's text is unique, its outputs are relative to the project."""
     return {
         "units": [
@@ -53,21 +53,25 @@ def describe_plan(plan: Plan) -> dict[str, list[dict[str, object]]]:
                 **describe_conditions(planned.unit),
                 "outputs": list(planned.outputs),
             }
-            for planned in plan.units
+            for planned in sort_units(plan.units, _row_of, sort)
         ]
     }
+
+
+def _row_of(planned: PlannedUnit) -> Row:
+    return Row(planned.unit.variant, planned.unit.target, {})
 
 
 def list_plan(plan: Plan, sort: str = "", columns: int | None = None) -> Iterator[str]:
     """Kernel by kernel: its source and decorators, then a table of its units."""
     rows = defaultdict(list)
-    for planned in plan.units:
-        rows[planned.unit.kernel].append(Row(planned.unit.variant, planned.unit.target, {}))
+    for planned in sort_units(plan.units, _row_of, sort):
+        rows[planned.unit.kernel].append(_row_of(planned))
     for spec in plan.kernels:
         yield f"{spec.name}  {spec.source.text}  {count(rows[spec.name], 'unit')}"
         yield from (f"  {line}" for line in describe_decorators(spec))
         inside = None if columns is None else columns - 2
-        yield from (f"  {line}" for line in render_table(sort_rows(rows[spec.name], sort), inside))
+        yield from (f"  {line}" for line in render_table(rows[spec.name], inside))
     targets = {planned.unit.target for planned in plan.units}
     parts = (count(plan.units, "unit"), count(plan.kernels, "kernel"), count(targets, "target"))
     yield "{} of {} for {}".format(*parts)

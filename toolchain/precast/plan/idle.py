@@ -19,6 +19,10 @@ from precast.variables import KNOWN, PREFIXES
 
 def find_idle_settings(project: Project) -> Iterator[str]:
     """What the settings alone tell."""
+    if ("version", "") in project.places:
+        yield f"{project.places['version', '']}: a dynamic version is not known here: the release has version 0; " + (
+            "write `version` in [tool.precast]"
+        )
     kinds = {target.kind for target in project.targets}
     if project.settings.ptxas and Backend.CUDA not in kinds:
         yield f"{project.places['ptxas', '']}: `ptxas` does nothing: no target is NVIDIA's"

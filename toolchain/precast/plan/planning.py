@@ -257,7 +257,8 @@ class _Planner:
         self._idle = (*find_idle_settings(self._project), *find_idle_globs(self._project, found))
         if not files:
             message = f"no spec file matches {format_texts(self._project.kernels)}"
-            self._problems.add([PlanError(message, hint="a spec is a TOML file: kernels/NAME.toml")])
+            place = self._project.places.get(("kernels", globs[0]))
+            self._problems.add([PlanError(message, place, "a spec is a TOML file: kernels/NAME.toml")])
         specs: dict[str, KernelSpec] = {}
         for file in files:
             self._read_file(file, specs)

@@ -7,8 +7,9 @@ columns say, stand at the end where there is room. A pipe or a file gets everyth
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from rich.cells import cell_len
 
@@ -23,6 +24,7 @@ GAP = "  "
 LEAST_COLUMNS = 4  # of a cell that is cut
 UNIT, TARGET, HINTS = "unit", "target", "hints"
 Value = str | int | None
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -91,19 +93,21 @@ def size_cell(count: int | None) -> Cell:
     return Cell(f"{size / 1024**power:.1f} {units[power]}", count)
 
 
-def sort_rows(rows: Sequence[Row], column: str) -> list[Row]:
-    """By the cells of a column, downwards for `-column`; those that have none last. As they were for ""."""
+def sort_units(units: Sequence[Item], row_of: Callable[[Item], Row], column: str) -> list[Item]:
+    """By the cells of a column, downwards for `-column`; those that have none last. As they were for "".
+
+    `SpecError` for a column that none of them has.
+    """
     name = column.removeprefix("-")
-    if not name:
-        return list(rows)
-    cells = {id(row): row.cells() for row in rows}
-    known = {each for found in cells.values() for each in found}
+    if not name or not units:
+        return list(units)
+    cells = [row_of(unit).cells() for unit in units]
+    known = {each for found in cells for each in found}
     if name not in known:
         raise SpecError(f"there is no column `{name}`", hint=nearest_hint(name, known, "columns"))
-    ordered = sorted(rows, key=lambda row: cells[id(row)].get(name, NOTHING).order, reverse=column.startswith("-"))
-    return [each for each in ordered if name in cells[id(each)] and cells[id(each)][name] != NOTHING] + [
-        each for each in ordered if cells[id(each)].get(name, NOTHING) == NOTHING
-    ]
+    having = [place for place, found in enumerate(cells) if found.get(name, NOTHING) != NOTHING]
+    having.sort(key=lambda place: cells[place][name].order, reverse=column.startswith("-"))
+    return [units[place] for place in [*having, *sorted(set(range(len(units))).difference(having))]]
 
 
 def render_table(rows: Sequence[Row], columns: int | None) -> Iterator[str]:

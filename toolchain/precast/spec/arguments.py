@@ -10,10 +10,12 @@ from precast.errors import Place
 from precast.spec.keys import ARGUMENT_KEYS
 from precast.spec.model import ArgumentSpec, Hint
 from precast.spec.problems import Problems
-from precast.spec.toml import Node
+from precast.spec.toml import Node, describe
 from precast.spec.types import is_unknown
 
 MAXIMUM_HINT_VARIANTS = 8
+MAXIMUM_ALIGN = 2**30  # as Triton's attribute has 32 bits, with a sign
+UNALIGNED = ("none", "i1", "u1")  # types that no `align` is for, beside floats, descriptors and tuples
 
 
 def read_argument(name: str, node: Node, problems: Problems) -> ArgumentSpec | None:
@@ -21,6 +23,9 @@ def read_argument(name: str, node: Node, problems: Problems) -> ArgumentSpec | N
     if isinstance(node.value, str):
         return ArgumentSpec(name, node.text(), where=node.inside)
     with problems.collect():
+        if not isinstance(node.value, dict):
+            message = f"`{name}` must be a string or a table, not {describe(node.value)}"
+            raise node.error(message, 'write its type, as `"i32"`')
         fields = node.table()
         problems.add(node.unknown_keys(ARGUMENT_KEYS.names))
         if "type" not in fields:
@@ -45,6 +50,8 @@ def _align(node: Node) -> int:
     align = node.integer()
     if align < 1 or align & (align - 1):
         raise node.error(f"`align` must be a power of two, not {align}")
+    if align > MAXIMUM_ALIGN:
+        raise node.error(f"`align` must be at most {MAXIMUM_ALIGN}, not {align}")
     return align
 
 
@@ -74,12 +81,17 @@ def _check_promises(argument: ArgumentSpec, fields: dict[str, Node]) -> None:
         return
     if argument.range32 and not argument.type.startswith("*"):
         raise fields["range32"].key_error(f"`range32` is for pointers, not for `{argument.type}`")
-    if argument.align > 1 and argument.type.startswith(("fp", "bf", "tensordesc", "(")):
+    if argument.align > 1 and is_unaligned(argument.type):
         raise fields["align"].key_error(f"`align` is for pointers and integers, not for `{argument.type}`")
     if argument.each and not argument.specialize:
         raise fields["each"].key_error("`each` needs `specialize`", "write `specialize = [16]` beside it")
     if argument.fixed:
         _check_fixed(argument, fields)
+
+
+def is_unaligned(kind: str) -> bool:
+    """Whether `align` says nothing of a type, as far as it is written."""
+    return kind in UNALIGNED or kind.startswith(("fp", "bf", "tensordesc", "("))
 
 
 def _check_fixed(argument: ArgumentSpec, fields: dict[str, Node]) -> None:

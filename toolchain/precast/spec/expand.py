@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 from precast.errors import BugError, Place, SpecError
 from precast.grid import Expression, fold
+from precast.spec.arguments import is_unaligned
 from precast.spec.bounds import Bounds, find_bounds, type_bounds
 from precast.spec.counting import axes_on
 from precast.spec.decorators import digest_configs
@@ -235,6 +236,8 @@ class _TargetKernel:
         except SpecError as error:
             raise SpecError(error.message, argument.where, error.hint) from None
         self._check_float8(argument, kind)
+        if argument.align > 1 and kind.kind != "none" and is_unaligned(text):
+            raise SpecError(f"`align` is for pointers and integers, and `{name}` is `{kind}`", argument.where)
         return kind
 
     def _check_float8(self, argument: ArgumentSpec, kind: ArgumentType) -> None:
@@ -397,9 +400,12 @@ class _Expansion:
         """Between which numbers the names of expressions lie: what is known exactly, else by their types."""
         equals = dict(self.spec.equals)
         found = {name: (value, value) for name, value in self._integers.items()}
-        for name in {name for each in expressions for name in each.names}.difference(found):
-            kind = self._type(self.kernel.arguments[name])
-            equal = self._equal(name, kind, equals[name], values) if name in equals else None
+        for name in dict.fromkeys(name for each in expressions for name in each.names if name not in found):
+            try:
+                kind = self._type(self.kernel.arguments[name])
+                equal = self._equal(name, kind, equals[name], values) if name in equals else None
+            except SpecError:  # told when the unit is made
+                continue
             found[name] = (equal, equal) if equal is not None else type_bounds(kind)
         return found
 

@@ -26,7 +26,10 @@ def check_unmatched(table: KernelTable, spec: KernelSpec) -> None:
 
 
 def find_idle(table: KernelTable, spec: KernelSpec) -> Iterator[str]:
-    """A warning for each option that none of the targets has which `only` selects."""
+    """A warning for each option that none of the targets has which `only` selects, and for tuning of no problem."""
+    for key in ("tune", "ship"):
+        if key in table.fields and "problem" not in table.fields:
+            yield f"{table.fields[key].key}: `{key}` does nothing: kernel `{spec.name}` has no problem to measure"
     kinds = {target.kind for target in EVERY_TARGET if any(map(target.matches, spec.only))}
     nodes = {**table.sub_table("options"), **table.sub_table("matrix")}
     for name in ALL_OPTIONS.intersection(nodes).difference(spec.constexprs):
