@@ -313,9 +313,27 @@ def test_a_shell_s_completion_knows_every_command(capsys, shell):
     assert all(name in script for name in COMMANDS) and "keep-going" in script
 
 
-def test_bash_completes_a_command(tmp_path, capsys):
-    assert main(["completion", "bash"]) == 0
+IN_BASH = 'COMP_WORDS=(precast pla); COMP_CWORD=1; _shtab_precast; echo "${COMPREPLY[@]}"'
+IN_ZSH = "autoload -Uz compinit; compinit -D -u; {}; echo $_comps[precast]"
+
+
+@pytest.mark.parametrize(
+    ("shell", "script", "answer"),
+    [
+        ("bash", f'eval "$(cat script)"; {IN_BASH}', "plan"),
+        ("bash", f"source ./script; {IN_BASH}", "plan"),
+        ("zsh", IN_ZSH.format('eval "$(cat script)"'), "_shtab_precast"),
+        ("zsh", IN_ZSH.format("source ./script"), "_shtab_precast"),
+        ("fish", "cat script | source; complete -C 'precast pla' | string split -f 1 \\t", "plan"),
+    ],
+)
+def test_a_shell_takes_the_script(tmp_path, capsys, shell, script, answer):
+    if shutil.which(shell) is None:
+        pytest.skip(f"there is no {shell}")
+    assert main(["completion", shell]) == 0
     (tmp_path / "script").write_text(capsys.readouterr().out)
-    asked = 'source ./script; COMP_WORDS=(precast pla); COMP_CWORD=1; _shtab_precast; echo "${COMPREPLY[@]}"'
-    done = subprocess.run(["bash", "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stdout == "plan\n"
+    alone = {"zsh": ["-f"], "fish": ["--no-config"], "bash": ["--norc"]}[shell]
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    command = [shell, *alone, "-c", script]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout.strip(), done.stderr) == (answer, "")

@@ -44,8 +44,8 @@ REFUSALS = {
 class Parser(argparse.ArgumentParser):
     """A parser whose complaints are the user's errors like any other, and which takes options by their whole names."""
 
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, allow_abbrev=False, **more)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{**settings, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
         raise SpecError(message, hint=f"see `{self.prog} --help`")
@@ -81,7 +81,7 @@ def build_parser(wanted: Sequence[str]) -> Parser:
 
 def _unknown_words(name: str, unknown: Sequence[str]) -> SpecError:
     """The error for words that a command does not take; for an option, with the nearest that it has."""
-    parser = Parser(f"precast {name}")
+    parser = Parser(prog=f"precast {name}")
     load_command(name).add_arguments(parser)
     option = next((each for each in unknown if each.startswith("-")), "").partition("=")[0]
     near = difflib.get_close_matches(option, parser._option_string_actions, n=1)

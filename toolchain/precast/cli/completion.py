@@ -7,11 +7,14 @@ import argparse
 HELP = "Print a script that completes precast's command lines in a shell."
 
 SHELLS = ("bash", "zsh", "fish")
+USE = 'as `eval "$(precast completion bash)"`, the same with zsh; `precast completion fish | source`'
 FOLDERS = ("DIR", "FOLDER")
+# shtab's script for zsh registers itself where it is given to `eval`, and would complete at once where it is sourced.
+SOURCED = ("[[ $zsh_eval_context[-1] == eval ]]", "[[ $zsh_eval_context[-1] == (eval|file) ]]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=SHELLS, help="for example: `source <(precast completion bash)`")
+    parser.add_argument("shell", choices=SHELLS, help=USE)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -26,7 +29,8 @@ def render_script(shell: str) -> str:
 
     parser = build_parser(COMMANDS)
     _mark_files(parser)
-    return str(shtab.complete(parser, shell=shell))
+    script = str(shtab.complete(parser, shell=shell))
+    return script.replace(*SOURCED) if shell == "zsh" else script
 
 
 def _mark_files(parser: argparse.ArgumentParser) -> None:
