@@ -11,6 +11,7 @@ from precast.errors import CompileError, Place, SpecError
 from precast.progress.annotations import AnnotationReporter
 from precast.progress.choosing import make_reports, parse_report
 from precast.progress.events import Summary
+from precast.progress.json_lines import JsonReporter
 from precast.progress.junit import JunitReporter
 from precast.progress.places import Places, find_places
 from precast.progress.sarif import SarifReporter
@@ -131,6 +132,29 @@ def test_annotations(places):
         "::error file=shop/kernels/k 1.py,line=3,col=5,title=precast%3A compile ttgir::no\uffff%0A<way>: 5%25"
         f"%0Aunit: {sorted(UNITS)[0].replace('%', '%25')}%0Aunit: {sorted(UNITS)[1]}%0Ahint: mend, it"
     )
+
+
+def test_a_warning_stands_at_its_place(tmp_path, places):
+    """In annotations, in SARIF and for programs."""
+    message = "kernels/k 1.py:3:5: it does nothing"
+    stream, lines = io.StringIO(), io.StringIO()
+    AnnotationReporter(stream, places).warned(message)
+    assert stream.getvalue() == "::warning file=shop/kernels/k 1.py,line=3,col=5,title=precast::it does nothing\n"
+    sarif = SarifReporter(tmp_path / "build.sarif", places)
+    sarif.warned(message)
+    sarif.finish(Summary())
+    [note] = read_run(tmp_path / "build.sarif")["invocations"][0]["toolExecutionNotifications"]
+    [location] = note["locations"]
+    assert note["message"]["text"] == "it does nothing"
+    assert location["physicalLocation"] == {
+        "artifactLocation": {"uri": "shop/kernels/k%201.py"},
+        "region": {"startLine": 3, "startColumn": 5, "endColumn": 6},
+    }
+    JsonReporter(lines).warned(message)
+    JsonReporter(lines).warned("CC in the environment: ignored")
+    first, second = map(json.loads, lines.getvalue().splitlines())
+    assert first == {"event": "warning", "message": message, "file": "kernels/k 1.py", "line": 3, "column": 5}
+    assert (second["file"], second["line"], second["column"]) == ("", 0, 0)
 
 
 def test_the_environment_says_who_reads_annotations(tmp_path, monkeypatch):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TextIO
 
-from precast.errors import PrecastError, escape_controls
+from precast.errors import Place, PrecastError, escape_controls
 from precast.progress.events import SilentReporter, Summary
 from precast.progress.failure import FailureGroup, group_failures
-from precast.progress.places import Places
+from precast.progress.places import Places, split_place
 
 
 class AnnotationReporter(SilentReporter):
@@ -26,7 +26,8 @@ class AnnotationReporter(SilentReporter):
         self._failures.append((step, error))
 
     def warned(self, message: str) -> None:
-        self._write("warning", {"title": "precast"}, message)
+        where, sentence = split_place(message)
+        self._write("warning", {**(self._properties(where) if where else {}), "title": "precast"}, sentence)
 
     def finish(self, summary: Summary) -> None:
         for group in group_failures(self._failures):
@@ -34,13 +35,16 @@ class AnnotationReporter(SilentReporter):
 
     def _annotate(self, group: FailureGroup) -> None:
         first = group.first
-        place = self._places.place_of(first.where)
         title = " ".join(filter(None, ["precast:", first.kind, first.stage, first.pass_name]))
-        where = {"file": place.file, "line": str(place.line), "col": str(place.column), "title": title}
+        where = {**self._properties(first.where), "title": title}
         lines = [first.message, *(f"unit: {unit}" for unit in group.units[:4])]
         lines += [f"hint: {first.hint}"] if first.hint else []
         lines += [f"reproduce: precast repro {first.reproducer}"] if first.reproducer else []
         self._write("error", where, "\n".join(lines))
+
+    def _properties(self, where: Place | None) -> dict[str, str]:
+        place = self._places.place_of(where)
+        return {"file": place.file, "line": str(place.line), "col": str(place.column)}
 
     def _write(self, level: str, properties: Mapping[str, str], message: str) -> None:
         named = ",".join(f"{name}={_escape(value, ':,')}" for name, value in properties.items())

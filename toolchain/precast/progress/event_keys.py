@@ -51,7 +51,15 @@ EVENTS = {
             _given("text", "all of it as a person reads it"),
         ),
     ),
-    "warning": Table("something that changes no result", (_given("message", "a sentence"),)),
+    "warning": Table(
+        "something that changes no result",
+        (
+            _given("message", "a sentence, after its place where it has one"),
+            _given("file", "where, else `\"\"`"),
+            _counted("line", "the line, from 1; 0: not known"),
+            _counted("column", "the column, from 1; 0: not known"),
+        ),
+    ),
     "summary": Table(
         "the last line, however the build ended",
         (

@@ -9,6 +9,7 @@ from typing import TextIO
 from precast.errors import PrecastError
 from precast.progress.events import Summary
 from precast.progress.failure import describe_failure
+from precast.progress.places import split_place
 from precast.progress.plain import write_line
 
 
@@ -31,7 +32,9 @@ class JsonReporter:
         self._write("failed", **describe_failure(step, error).as_event())
 
     def warned(self, message: str) -> None:
-        self._write("warning", message=message)
+        where, _ = split_place(message)
+        file, line, column = (where.file, where.line, where.column) if where else ("", 0, 0)
+        self._write("warning", message=message, file=file, line=line, column=column)
 
     def said(self, line: str, stream: TextIO) -> None:
         write_line(line, stream)

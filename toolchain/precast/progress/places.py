@@ -6,6 +6,7 @@ A forge shows an annotation or a finding where the path is relative to the check
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,14 @@ class Places:
         """The place, or for none the project's settings, for a finding must stand somewhere."""
         where = where or Place(str(self.project / SETTINGS), 1)
         return Place(self.path_of(where.file), max(where.line, 1), max(where.column, 1), where.length)
+
+
+def split_place(message: str) -> tuple[Place | None, str]:
+    """The place that a warning begins with, and the rest of it."""
+    found = re.match(r"([^\n:]+):(\d+):(\d+): ", message)
+    if found is None:
+        return None, message
+    return Place(found[1], int(found[2]), int(found[3])), message[found.end() :]
 
 
 def find_places(project: Path, environ: Mapping[str, str]) -> Places:

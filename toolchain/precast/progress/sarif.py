@@ -8,10 +8,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from precast import __version__
-from precast.errors import PrecastError, escape_controls
+from precast.errors import Place, PrecastError, escape_controls
 from precast.progress.events import COMPLETE, SilentReporter, Summary
 from precast.progress.failure import FailureGroup, group_failures
-from precast.progress.places import Places
+from precast.progress.places import Places, split_place
 from precast.store import write_file
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -44,7 +44,7 @@ class SarifReporter(SilentReporter):
 
     def finish(self, summary: Summary) -> None:
         groups = group_failures(self._failures)
-        notes = [_notification("warning", each) for each in self._warnings]
+        notes = [self._warning(each) for each in self._warnings]
         if not groups and summary.reason != COMPLETE:
             notes.append(_notification("error", summary.message))
         invocation = {"executionSuccessful": summary.reason == COMPLETE, "toolExecutionNotifications": notes}
@@ -56,6 +56,11 @@ class SarifReporter(SilentReporter):
         }
         log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
         write_file(self._path, json.dumps(log, indent=1, ensure_ascii=False).encode() + b"\n")
+
+    def _warning(self, message: str) -> Json:
+        where, sentence = split_place(message)
+        note = _notification("warning", sentence)
+        return {**note, "locations": [_location(where, self._places)]} if where else note
 
 
 def _rule(kind: str) -> Json:
@@ -69,9 +74,6 @@ def _notification(level: str, message: str) -> Json:
 
 def _result(group: FailureGroup, places: Places) -> Json:
     first = group.first
-    place = places.place_of(first.where)
-    region = {"startLine": place.line, "startColumn": place.column, "endColumn": place.column + place.length}
-    location = {"artifactLocation": {"uri": _uri(place.file)}, "region": region}
     details = {"units": list(group.units), "stage": first.stage, "pass": first.pass_name}
     details |= {"hint": first.hint, "reproducer": first.reproducer}
     kind = first.kind if first.kind in RULES else "tool"
@@ -80,10 +82,16 @@ def _result(group: FailureGroup, places: Places) -> Json:
         "ruleIndex": list(RULES).index(kind),
         "level": "error",
         "message": {"text": _message(group)},
-        "locations": [{"physicalLocation": location}],
-        "partialFingerprints": {"precast/v1": _fingerprint(group, place.file)},
+        "locations": [_location(first.where, places)],
+        "partialFingerprints": {"precast/v1": _fingerprint(group, places.place_of(first.where).file)},
         "properties": {name: value for name, value in details.items() if value},
     }
+
+
+def _location(where: Place | None, places: Places) -> Json:
+    place = places.place_of(where)
+    region = {"startLine": place.line, "startColumn": place.column, "endColumn": place.column + place.length}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(place.file)}, "region": region}}
 
 
 def _message(group: FailureGroup) -> str:
