@@ -15,6 +15,9 @@ import pytest
 from conftest import aligned
 from test_runtime import host_target
 
+from precast.launch.formats import KernelInterface
+from precast.launch.help import render_help
+
 
 def test_call_with_grid_from_the_spec(small, x):
     out = aligned(1000)
@@ -279,6 +282,32 @@ def test_a_kernel_of_no_package_is_copied_and_not_pickled(small):
     assert copy.copy(kernel) is kernel
     with pytest.raises(TypeError, match="is of no package, by which another process could find it"):
         pickle.dumps(kernel)
+
+
+def test_all_that_is_public_can_be_pickled_and_copied(small, x):
+    release = small.release
+    assert pickle.loads(pickle.dumps(release)) is copy.copy(release) is copy.deepcopy(release) is release
+    for name in small.__all__:
+        public = getattr(small, name)
+        assert pickle.loads(pickle.dumps(public)) == copy.deepcopy(public) == copy.copy(public) == public, name
+    bound = small.scale[(16,)]
+    assert repr(bound) == "<kernel scale[(16,)]>"
+    for same in (pickle.loads(pickle.dumps(bound)), copy.copy(bound), copy.deepcopy(bound)):
+        out = aligned(1000)
+        same(out, x, 2.0, 1000, BLOCK=64)
+        np.testing.assert_array_equal(out, 2 * x)
+    with pytest.raises(small.LaunchError) as caught:
+        small.scale(aligned(1000), x, 2.0, 1000, BLOCK=3)
+    for same in (pickle.loads(pickle.dumps(caught.value)), copy.copy(caught.value)):
+        assert (type(same), str(same), same.status) == (small.LaunchError, str(caught.value), caught.value.status)
+
+
+@pytest.mark.parametrize("docstring", ["", "One line.", "One line.\n\nAnd more."])
+def test_help_has_the_kernel_s_own_words(docstring):
+    kernel = KernelInterface("copy", "copy.py:copy", (), (), True, (), docstring)
+    first, *rest = render_help(kernel, ["copy@cuda:90"]).split("\n\n")
+    assert "\n\n".join(rest) == "\n\n".join(filter(None, [docstring, "Variants (1):\n    copy@cuda:90"]))
+    assert first == "copy(stream=None)"
 
 
 def test_help_says_what_a_call_takes(small):

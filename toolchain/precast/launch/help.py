@@ -16,16 +16,15 @@ UNITS_SHOWN = 40
 
 def render_help(kernel: KernelInterface, units: Sequence[str]) -> str:
     own = [unit for unit in units if unit.partition("@")[0].partition(":")[0] == kernel.name]
-    sections = [
-        [_call(kernel)],
-        kernel.docstring.splitlines(),
-        ["Arguments:", *_indented([(each.name, _type_of(each)) for each in kernel.arguments])],
-        ["Axes:", *_indented([(each.name, ", ".join(map(format_constant, each.values))) for each in kernel.axes])],
-        [f"Variants ({len(own)}):", *(f"    {unit}" for unit in own[:UNITS_SHOWN])],
-    ]
-    if len(own) > UNITS_SHOWN:
-        sections[-1].append("    …")
-    return "\n\n".join("\n".join(section) for section in sections if section[1:] or section[:1] == [_call(kernel)])
+    axes = [(each.name, ", ".join(map(format_constant, each.values))) for each in kernel.axes]
+    more = ["    …"] if len(own) > UNITS_SHOWN else []
+    sections = {
+        "Arguments:": list(_indented([(each.name, _type_of(each)) for each in kernel.arguments])),
+        "Axes:": list(_indented(axes)),
+        f"Variants ({len(own)}):": [*(f"    {unit}" for unit in own[:UNITS_SHOWN]), *more],
+    }
+    written = ["\n".join([head, *lines]) for head, lines in sections.items() if lines]
+    return "\n\n".join(filter(None, [_call(kernel), kernel.docstring, *written]))
 
 
 def _call(kernel: KernelInterface) -> str:

@@ -105,7 +105,7 @@ typedef struct release_object {
     module_state *state;
     PyObject *allocate, *blocks; /* the caller's allocator, and what it gave by address */
     PyObject *reader;
-    PyObject *attributes; /* a dict: `version`, and `_kernels` by their names in the package */
+    PyObject *attributes; /* a dict: the package's words on it, and `_kernels` by their names there */
 } release_object;
 
 /* How the commonest values of an argument of one slot are read at once; anything else goes the general way. */
@@ -214,6 +214,8 @@ PyObject *choose_for_call(kernel_object *kernel, PyObject *const *positional, Py
 
 /* kernel_object.c */
 void start_kernel(kernel_object *kernel);
+PyObject *name_in_package(PyObject *self, PyObject *attributes);
+PyObject *itself(PyObject *self, PyObject *unused);
 
 #define MOST_TENSORS PRECAST_MAXIMUM_DESCRIPTORS
 

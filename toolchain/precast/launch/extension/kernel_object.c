@@ -147,21 +147,42 @@ static PyObject *kernel_name(PyObject *self, void *unused) {
     return name;
 }
 
-/* A kernel is found again by the name that it has in its package; it holds an open release, and is no copy's to have. */
-static PyObject *kernel_reduce(PyObject *self, PyObject *unused) {
-    PyObject *attributes = ((kernel_object *)self)->attributes;
+/* A release and its kernels are found again by the names that they have in their package: what is open is no copy's. */
+PyObject *name_in_package(PyObject *self, PyObject *attributes) {
     PyObject *name = attributes ? PyDict_GetItemString(attributes, "__qualname__") : NULL;
-    (void)unused;
     if (!name)
         return PyErr_Format(PyExc_TypeError, "%R is of no package, by which another process could find it", self);
     Py_INCREF(name);
     return name;
 }
 
-static PyObject *kernel_copy(PyObject *self, PyObject *unused) {
+PyObject *itself(PyObject *self, PyObject *unused) {
     (void)unused;
     Py_INCREF(self);
     return self;
+}
+
+static PyObject *kernel_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return name_in_package(self, ((kernel_object *)self)->attributes);
+}
+
+/* `kernel[grid]`, made anew. */
+static PyObject *bound_reduce(PyObject *self, PyObject *unused) {
+    bound_object *bound = (bound_object *)self;
+    PyObject *operators = PyImport_ImportModule("operator"), *parts = NULL;
+    PyObject *make = operators ? PyObject_GetAttrString(operators, "getitem") : NULL;
+    (void)unused;
+    if (make)
+        parts = Py_BuildValue("(O(OO))", make, (PyObject *)bound->kernel, bound->grid);
+    Py_XDECREF(make);
+    Py_XDECREF(operators);
+    return parts;
+}
+
+static PyObject *bound_repr(PyObject *self) {
+    bound_object *bound = (bound_object *)self;
+    return PyUnicode_FromFormat("<kernel %U[%R]>", bound->kernel->name, bound->grid);
 }
 
 enum { BY_PLACE_OR_NAME = 1, BY_NAME = 3 }; /* kinds of inspect.Parameter */
@@ -225,8 +246,8 @@ static PyMethodDef kernel_methods[] = {
      "What a call with these arguments would launch: the unit's name, its function's address, the stream, and the row of "
      "the selection table that names it, or None."},
     {"__reduce__", kernel_reduce, METH_NOARGS, "Its name in its package."},
-    {"__copy__", kernel_copy, METH_NOARGS, "Itself."},
-    {"__deepcopy__", kernel_copy, METH_O, "Itself."},
+    {"__copy__", itself, METH_NOARGS, "Itself."},
+    {"__deepcopy__", itself, METH_O, "Itself."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -256,6 +277,11 @@ static PyType_Slot kernel_slots[] = {
 PyType_Spec kernel_spec = {"_launch.Kernel", sizeof(kernel_object), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION | HAVE_VECTORCALL, kernel_slots};
 
+static PyMethodDef bound_methods[] = {
+    {"__reduce__", bound_reduce, METH_NOARGS, "Its kernel and its grid."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyMemberDef bound_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(bound_object, call), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
@@ -263,6 +289,7 @@ static PyMemberDef bound_members[] = {
 
 static PyType_Slot bound_slots[] = {
     {Py_tp_dealloc, bound_dealloc}, {Py_tp_call, bound_call}, {Py_tp_members, bound_members},
+    {Py_tp_methods, bound_methods}, {Py_tp_repr, bound_repr},
     {Py_tp_doc, "A kernel with a grid: call it."}, {0, NULL},
 };
 

@@ -288,6 +288,11 @@ static PyObject *release_getattr(PyObject *self, PyObject *name) {
     return kernel;
 }
 
+static PyObject *release_reduce(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return name_in_package(self, ((release_object *)self)->attributes);
+}
+
 static PyMethodDef methods[] = {
     {"kernel", find_kernel, METH_O, "The kernel of this name."},
     {"preload", (PyCFunction)(void (*)(void))preload, METH_VARARGS | METH_KEYWORDS,
@@ -301,6 +306,9 @@ static PyMethodDef methods[] = {
     {"dispatcher", make_dispatcher, METH_VARARGS,
      "(slow, settings, constexpr): what serves Triton's calls; `slow` is asked for those that are not known."},
     {"check_signature", check_signature, METH_O, "Raises unless the manifest is signed by this ed25519 public key."},
+    {"__reduce__", release_reduce, METH_NOARGS, "Its name in its package."},
+    {"__copy__", itself, METH_NOARGS, "Itself."},
+    {"__deepcopy__", itself, METH_O, "Itself."},
     {NULL, NULL, 0, NULL},
 };
 
