@@ -76,6 +76,17 @@ def arguments_of_a_kernel(folder, unit, number):
     return not interface_error(taking(number)), interface_error(taking(number + 1)) != ""
 
 
+def descriptors_of_a_kernel(folder, unit, number):
+    """The runtime's number as well: an index with more of them is one that it refuses to open."""
+    runtime = (ROOT / "toolchain/precast/launch/runtime/index.h").read_text()
+    assert f"#define PRECAST_MAXIMUM_DESCRIPTORS {number}\n" in runtime
+
+    def taking(count):
+        return [replace(unit, arguments=tuple(Argument(f"d{place}", "tensordesc<fp16[64]>") for place in range(count)))]
+
+    return not interface_error(taking(number)), interface_error(taking(number + 1)) != ""
+
+
 def variants_of_specialize(folder, unit, number):
     count = number.bit_length() - 1
     names = [f"n{place}" for place in range(count + 1)]
@@ -146,6 +157,7 @@ CASES = {
     "axes of a kernel": axes_of_a_kernel,
     "values of an axis": values_of_an_axis,
     "arguments of a kernel": arguments_of_a_kernel,
+    "tensor descriptors of a kernel": descriptors_of_a_kernel,
     "variants that `specialize`": variants_of_specialize,
     "requirements of a kernel": requirements_of_a_kernel,
     "names and operators of an expression": operations_of_an_expression,

@@ -32,6 +32,7 @@ from precast.spec.spelling import python_value
 MAXIMUM_AXES = 16
 MAXIMUM_VALUES = 254
 MAXIMUM_SLOTS = 512
+MAXIMUM_DESCRIPTORS = 16
 ABSENT = "none"  # the type of an argument that a variant does not have
 
 
@@ -174,6 +175,10 @@ def _describe_kernel(name: str, units: Sequence[Unit]) -> KernelInterface:
     kernel = KernelInterface(name, first.source.text, arguments, axes, bool(first.grid), constants, first.docstring)
     if len(kernel.slots) > MAXIMUM_SLOTS:
         raise PlanError(f"kernel `{name}` has {len(kernel.slots)} arguments; a launcher takes {MAXIMUM_SLOTS}")
+    descriptors = sum(slot.type == "tensordesc" for slot in kernel.slots)
+    if descriptors > MAXIMUM_DESCRIPTORS:
+        message = f"kernel `{name}` has {descriptors} tensor descriptors; a launcher takes {MAXIMUM_DESCRIPTORS}"
+        raise PlanError(message)
     return kernel
 
 
