@@ -29,7 +29,7 @@ def tree(tmp_path):
 def compile_c(tree: PluginTree, text: str, name: str = "libmine.so", *words: str) -> None:
     tree.write("native/mine.c", text)
     command = ["cc", "-shared", "-fPIC", "-w", "native/mine.c", "-o", name, *words]
-    subprocess.run(command, cwd=tree.folder, check=True, timeout=60)
+    subprocess.run(command, cwd=tree.folder, check=True, timeout=600)
 
 
 def test_what_a_library_prints_is_nobodys_business(tree):

@@ -4,6 +4,7 @@ import dataclasses
 import json
 
 import pytest
+from clocks import LIMIT_S, hear_steps, run_ahead
 from plugin_tree import PluginTree
 
 from precast.errors import CompileError
@@ -95,16 +96,18 @@ ENDS = {
     "process": ("import os\nos._exit(3)", "the pass ended the process with code 3", None),
     "crash": ("import ctypes\nctypes.string_at(0)", "the pass crashed (SIGSEGV)", 1),
     "abort": ("block.operations[3].operation.erase()", None, 0),
-    "hang": ("import time\ntime.sleep(1000)", "the pass did not end within 10 s", None),
-    "thread": ("import threading, time\nthreading.Thread(target=time.sleep, args=(2,), name='late').start()",
+    "hang": ("import time\ntime.sleep(1000)", "the pass did not end within 900 s", None),
+    "thread": ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), name='late').start()",
                "it left a thread running: late", None),
     "returns": ("return {}", "TypeError: `run` returned a dict: return None or a frozen dataclass of findings", None),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("body, message, line", ENDS.values(), ids=ENDS)
-def test_every_end_is_told_at_the_passes_line(tree, pool, body, message, line):
-    error = fail(tree, pool, body, time_limit_s=10.0 if "1000" in body else 120.0)
+def test_every_end_is_told_at_the_passes_line(tree, pool, monkeypatch, body, message, line):
+    steps = hear_steps(monkeypatch)
+    run_ahead(monkeypatch, lambda: "1000)" in body and any(step.pass_name for step in steps))
+    error = fail(tree, pool, body, time_limit_s=LIMIT_S)
     assert message is None or error.message == message
     assert error.message.startswith(("the pass", "it ", "KeyError", "Keyboard", "Recursion", "TypeError"))
     if line is not None:

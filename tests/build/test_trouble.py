@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from gate import Gate
 from tree import Tree, run
 
 from precast.release.verify import find_faults
+from precast.worker.descendants import is_running, tree_of
 
 STAND_IN = """
 [tool.precast.triton]
@@ -61,32 +62,6 @@ def wait_for(process, event):
         if f'"event": "{event}"' in line:
             return line
     raise AssertionError(process.stderr.read())
-
-
-class Gate:
-    """Where units wait that have the order `run gate.py`: in their first stage, until it is opened."""
-
-    ORDER = "run gate.py"
-
-    def __init__(self, tree):
-        self._reached, self._opened = tree.folder / "reached", tree.folder / "opened"
-        tree.write(
-            "kernels/gate.py",
-            f"""
-import time
-from pathlib import Path
-Path({str(self._reached)!r}).touch()
-while not Path({str(self._opened)!r}).exists():
-    time.sleep(0.01)
-""",
-        )
-
-    def wait_until_reached(self):
-        while not self._reached.exists():
-            time.sleep(0.01)
-
-    def open(self):
-        self._opened.touch()
 
 
 def drafts(tree):
@@ -301,12 +276,12 @@ def test_source_that_changes_while_its_unit_is_built_is_built_again(make):
 
 
 def test_an_interrupted_build_ends_at_once_and_says_so(make):
-    tree = make(kernels=1, orders={0: "hang llir"})
+    tree = make(kernels=1, orders={0: Gate.ORDER})
+    gate = Gate(tree)
     with start(tree) as first:
-        wait_for(first, "started")
-        time.sleep(1)  # for the worker to be where it hangs, most likely
+        gate.wait_until_reached()
         first.send_signal(signal.SIGINT)
-        _, told = first.communicate(timeout=120)
+        _, told = first.communicate(timeout=300)
     assert (first.returncode, told) == (130, "interrupted\n")
 
 
@@ -317,27 +292,23 @@ def test_a_build_that_is_interrupted_while_its_script_is_read_says_so(make):
         while not (tree.folder / "reading").exists():
             time.sleep(0.05)
         first.send_signal(signal.SIGINT)
-        _, told = first.communicate(timeout=120)
+        _, told = first.communicate(timeout=300)
     assert (first.returncode, told) == (130, "interrupted\n")
 
 
 def test_workers_are_gone_with_a_killed_build(make):
-    tree = make(kernels=1, orders={0: "hang llir"})
+    tree = make(kernels=1, orders={0: Gate.ORDER})
+    gate = Gate(tree)
     with start(tree) as first:
-        wait_for(first, "started")
-        time.sleep(0.5)
-        children = [
-            child
-            for task in Path(f"/proc/{first.pid}/task").iterdir()
-            for child in (task / "children").read_text().split()
-        ]
+        gate.wait_until_reached()
+        _, *workers = tree_of(first.pid)
         first.kill()
         first.communicate()
-    assert children
-    deadline = time.monotonic() + 120
-    while any(os.path.exists(f"/proc/{child}") for child in children) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not any(os.path.exists(f"/proc/{child}") for child in children)
+    assert len(workers) >= 2  # one, and its keeper
+    deadline = time.monotonic() + 300
+    while any(map(is_running, workers)):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
 
 
 def limited(tree, limit, *words):

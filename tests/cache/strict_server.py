@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -33,6 +34,7 @@ class Behaviour:
     forged: bytes = b""  # instead of any message
     breaks_off: bool = False
     wait: float = 0.0
+    until: Callable[[], bool] = lambda: True  # what must hold before it answers
     drips: float = 0.0  # seconds between bytes of a body
     wants: str = ""  # the Authorization that a request must have
     takes_zstd: bool = False
@@ -57,7 +59,7 @@ class StrictServer:
         self.requests: Counter[str] = Counter()  # by method and kind
         self.refusals: list[str] = []
         self.encodings: Counter[str] = Counter()
-        self.most_at_once = 0
+        self.most_at_once = self.answered = 0
         self.behaviour = Behaviour()
         self._lock = threading.Lock()
         self._at_once = 0
@@ -96,6 +98,7 @@ class StrictServer:
         finally:
             with self._lock:
                 self._at_once -= 1
+                self.answered += 1
 
     def put(self, name: str, data: bytes) -> int:
         """Keeps a body, if it may be kept; the status of the answer."""
@@ -148,6 +151,8 @@ class StrictServer:
             def _answer(self, method: str, found: re.Match[str] | None, body: bytes) -> None:
                 behaviour = server.behaviour
                 time.sleep(behaviour.wait)
+                while not behaviour.until():
+                    time.sleep(0.005)
                 if found is None:
                     self._send(server._refuse(self.path))
                 elif behaviour.wants and self.headers.get("Authorization") != behaviour.wants:

@@ -30,10 +30,10 @@ def free_port() -> int:
 
 
 def wait_for(url: str, process: subprocess.Popen) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         try:
-            urllib.request.urlopen(url, timeout=5).close()
+            urllib.request.urlopen(url, timeout=60).close()
             return
         except urllib.error.HTTPError:
             return
@@ -81,7 +81,7 @@ def web(nginx, tmp_path):
         yield f"http://127.0.0.1:{port}/deep/er", root / "deep/er"
     finally:
         process.terminate()
-        process.wait(20)
+        process.wait(300)
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def bucket(monkeypatch):
     }.items():
         monkeypatch.setenv(name, value)
     request = urllib.request.Request(f"http://{host}:{port}/shared", method="PUT")
-    urllib.request.urlopen(request, timeout=30).close()
+    urllib.request.urlopen(request, timeout=300).close()
     yield "s3://shared/some/where"
     server.stop()
 

@@ -28,6 +28,14 @@ ENTRY = Entry(b'{"facts":1}', (b"ttir text" * 20, b"\x7fELF image"))
 LARGE = Entry(b"value", (random.Random(1).randbytes(MOST_INLINE_BYTES + 1), b"small"))
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """Nothing is too slow for these tests but what they say is."""
+    for name in ("web.CONNECT_SECONDS", "web.ANSWER_SECONDS", "web.BODY_SECONDS", "shared.STALL_SECONDS",
+                 "shared.SLOW_SECONDS"):  # fmt: skip
+        monkeypatch.setattr(f"precast.cache.{name}", 600.0)
+
+
 @pytest.fixture
 def server():
     made = StrictServer()
@@ -146,25 +154,25 @@ REFUSES = "; credentials come from netrc or PRECAST_CACHE_TOKEN"
 
 
 @pytest.mark.parametrize(
-    "wrong, cause",
+    "wrong, cause, limit",
     [
-        ({"status": {"GET": 401}}, f"it answers 401 Unauthorized{REFUSES}"),
-        ({"status": {"GET": 403}}, f"it answers 403 Forbidden{REFUSES}"),
-        ({"status": {"GET": 500}}, "it answers 500 Internal Server Error"),
-        ({"status": {"GET": 503}}, "it answers 503 Service Unavailable"),
-        ({"status": {"GET": 302}}, "it answers 302 Found"),
-        ({"status": {"GET": 299}}, "it answers 299"),
-        ({"breaks_off": True}, "it breaks off"),
-        ({"encoding": "br"}, "it answers in the encoding `br`, which nobody asked for"),
-        ({"wait": 0.5}, "it does not answer"),
-        ({"drips": 0.05}, "it is too slow"),
+        ({"status": {"GET": 401}}, f"it answers 401 Unauthorized{REFUSES}", ""),
+        ({"status": {"GET": 403}}, f"it answers 403 Forbidden{REFUSES}", ""),
+        ({"status": {"GET": 500}}, "it answers 500 Internal Server Error", ""),
+        ({"status": {"GET": 503}}, "it answers 503 Service Unavailable", ""),
+        ({"status": {"GET": 302}}, "it answers 302 Found", ""),
+        ({"status": {"GET": 299}}, "it answers 299", ""),
+        ({"breaks_off": True}, "it breaks off", ""),
+        ({"encoding": "br"}, "it answers in the encoding `br`, which nobody asked for", ""),
+        ({"wait": 600.0}, "it does not answer", "ANSWER_SECONDS"),
+        ({"drips": 0.05}, "it is too slow", "BODY_SECONDS"),
     ],
 )
-def test_a_place_that_fails_is_left_alone_with_one_warning(server, monkeypatch, wrong, cause):
-    monkeypatch.setattr(web, "ANSWER_SECONDS", 0.2)
-    monkeypatch.setattr(web, "BODY_SECONDS", 0.2)
+def test_a_place_that_fails_is_left_alone_with_one_warning(server, monkeypatch, wrong, cause, limit):
     cache = Cache(server.url)
     cache.put(KEY, LARGE, whole=False)
+    if limit:
+        monkeypatch.setattr(web, limit, 0.2)
     with server.behaving(**wrong):
         for key in (KEY, OTHER, KEY):
             assert cache.get(key) is None
@@ -264,28 +272,26 @@ def test_many_are_asked_at_once_over_few_connections(server):
     for number in range(40):
         cache.put(hashlib.sha256(bytes([number])).hexdigest(), ENTRY, whole=True)
     keys = [hashlib.sha256(bytes([number])).hexdigest() for number in range(40)]
-    with server.behaving(wait=0.2):
+    with server.behaving(until=lambda: server.most_at_once >= 24):
         found = dict(cache.ask_all({key: lambda key=key: cache.get(key) for key in keys}))
     assert list(map(found.get, keys)) == [ENTRY] * 40
-    assert 8 < server.most_at_once <= 24
+    assert server.most_at_once == 24
 
 
 def test_what_hangs_is_waited_for_once(server, monkeypatch):
     monkeypatch.setattr("precast.cache.shared.STALL_SECONDS", 0.2)
     cache = Cache(server.url)
-    with server.behaving(wait=20.0):
-        started = time.monotonic()
+    with server.behaving(wait=600.0):
         assert list(cache.ask_all({key: lambda key=key: cache.get(key) for key in (KEY, OTHER)})) == []
         assert cache.ask(lambda: cache.get(KEY)) is None
-        assert time.monotonic() - started < 15.0
+        assert server.answered == 0  # so nobody has waited for it
     assert cache.warnings == [f"the cache at {server.url} is not used from here on: it is too slow"]
 
 
 def test_one_errand_a_second_is_too_slow(server, monkeypatch):
     monkeypatch.setattr("precast.cache.shared.SLOW_SECONDS", 0.1)
-    monkeypatch.setattr("precast.cache.shared.WRITES", 1)
     cache = Cache(server.url)
-    with server.behaving(wait=1.1):
+    with server.behaving(wait=600.0):
         for _ in range(3):
             cache.give(lambda: (KEY, ENTRY, True))
         cache.finish()
@@ -300,7 +306,7 @@ def test_lanes_end_what_waits_and_nothing_else():
     lanes.close()
     assert waiting.cancelled() and lanes.submit(gate.wait).cancelled()
     gate.set()
-    assert running.result(5)
+    assert running.result(300)
 
 
 def test_eight_writers_and_readers_of_a_folder_agree(tmp_path):

@@ -20,7 +20,7 @@ def server():
 def speak(server: StrictServer, words: bytes) -> bytes:
     """All that the server says to a client that says no more than `words`."""
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as client:
+    with socket.create_connection((host, int(port)), timeout=300) as client:
         client.sendall(words)
         client.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: client.recv(1 << 16), b""))
@@ -42,7 +42,7 @@ def test_a_client_that_is_gone_is_no_fault(server, capfd):
     name, others = digest_bytes(b"x"), set(threading.enumerate())
     server.held[f"cas/{name}"] = bytes(1 << 24)  # more than a connection holds
     host, port = server.url.removeprefix("http://").split(":")
-    with socket.create_connection((host, int(port)), timeout=60) as client:
+    with socket.create_connection((host, int(port)), timeout=300) as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # its end is a reset
         client.sendall(b"GET /cas/%s HTTP/1.1\r\n\r\n" % name.encode())
         assert client.recv(1)

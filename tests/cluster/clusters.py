@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 
 
 class Processes:
@@ -36,7 +36,7 @@ class Processes:
     def stop(self) -> None:
         for process in reversed(self._running):
             process.terminate()
-            process.wait(60)
+            process.wait(300)
 
 
 class DaskCluster(Processes):

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
 
 from builds import build_clean, make_tree, read_release
 from clusters import DaskCluster, free_port
+from gate import Gate
 
 TARGETS = ("cuda:90", "hip:gfx942")
 
@@ -41,8 +42,6 @@ def test_dask_makes_the_same_release_and_may_be_lost(dask_cluster, tmp_path):
     failed = {event["step"] for event in build.events if event["event"] == "failed"}
     assert build.code == 1 and len(failed) == 2 and all(step.startswith("k0:") for step in failed)
     tree.edit("kernels/k0.py", "# stand-in: fail ttgir\n", "")
-    for number in range(4):
-        tree.edit(f"kernels/k{number}.py", "import triton\n", "# stand-in: sleep 0.1\nimport triton\n")
     build = lose_scheduler(tree, dask_cluster)
     assert [each for each in warnings(build) if "not used" in each] == [
         f"{dask_cluster.url} is not used from here on: the connection to its scheduler is lost; "
@@ -52,16 +51,19 @@ def test_dask_makes_the_same_release_and_may_be_lost(dask_cluster, tmp_path):
 
 
 def lose_scheduler(tree, cluster: DaskCluster) -> list[dict]:
-    """The events of a build whose scheduler is killed when the first unit is done."""
+    """The events of a build whose scheduler is killed while units are compiled there."""
+    kernels = [f"k{number}" for number in range(4)]
+    gate = Gate(tree, *kernels)
+    for kernel in kernels:  # what a kernel imports travels with it
+        tree.edit(f"kernels/{kernel}.py", "import triton\n", "import triton\nimport gate\n")
     command = [sys.executable, "-m", "precast", "build", "--json", "--executor", cluster.url]
     with subprocess.Popen(command, cwd=tree.folder, stdout=subprocess.PIPE, text=True) as process:
-        events = []
-        for line in process.stdout:
-            events.append(json.loads(line))
-            if events[-1]["event"] == "ended" and "@" in events[-1]["step"]:
-                cluster.scheduler.kill()
+        gate.wait_until_reached()
+        cluster.scheduler.kill()
+        gate.open()
+        out, _ = process.communicate()
     assert process.returncode == 0
-    return events
+    return list(map(json.loads, out.splitlines()))
 
 
 @pytest.mark.soak

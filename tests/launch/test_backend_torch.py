@@ -30,7 +30,7 @@ for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch
     assert torch.equal(out, x * 2), dtype
 assert scale.best_config.kwargs["BLOCK"] in (64, 1024)
 milliseconds = triton.testing.do_bench(lambda: scale[lambda given: (3,)](x, out, 3000, 2), warmup=1, rep=5)
-assert 0 < milliseconds < 1000
+assert milliseconds > 0
 """
 
 REMEMBERED = """

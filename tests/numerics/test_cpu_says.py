@@ -123,13 +123,15 @@ def test_polls_wait_for_another_thread_or_the_time():
     kernel = build(poll_kernel, {"out": "*i8", "flags": "*i32"}, {"N": 2})
 
     def write():
+        while (out[:2] == 9).any():  # until the first polls have given up
+            time.sleep(0.001)
         flags[2] = 7
         flags[0] = 3
 
-    timer = threading.Timer(0.5, write)
-    timer.start()
+    writer = threading.Thread(target=write)
+    writer.start()
     kernel((1,), out, flags)
-    timer.join()
+    writer.join()
     assert out.tolist() == [0, 0, 1, 1]
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import pyte
 
 ROWS = 24
-TIME_LIMIT_S = 60.0
+TIME_LIMIT_S = 300.0
 
 
 def clean_environment():

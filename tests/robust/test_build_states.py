@@ -1,7 +1,6 @@
 """Builds that are killed, damaged, edited or met by others: the next one gives what a clean one does, byte for byte."""
 
 import contextlib
-import json
 import os
 import random
 import shutil
@@ -9,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from builds import build_clean, leftovers, make_tree, read_release
+from gate import Gate
 from tree import Tree
 
-from precast.worker.descendants import tree_of
+from precast.worker.descendants import is_running, tree_of
 
 PRECAST = [sys.executable, "-m", "precast"]
 
@@ -72,11 +73,20 @@ def kill(process: subprocess.Popen, how: str, rng: random.Random) -> None:
         process.send_signal(getattr(signal, how))
 
 
-def wait_for_end(processes: list[int]) -> None:
-    deadline = time.monotonic() + 120
-    while any(os.path.exists(f"/proc/{each}") for each in processes):
-        assert time.monotonic() < deadline, processes
+def wait_until(condition: Callable[[], bool], what: object) -> None:
+    deadline = time.monotonic() + 300
+    while not condition():
+        assert time.monotonic() < deadline, what
         time.sleep(0.02)
+
+
+def hears(process: subprocess.Popen) -> bool:
+    """Whether a command heeds signals, or has ended: before that it is Python alone, which says of ^C what it likes."""
+    try:
+        caught = Path(f"/proc/{process.pid}/status").read_text().partition("SigCgt:")[2].split()[0]
+    except (OSError, IndexError):
+        return True
+    return bool(int(caught, 16) >> signal.SIGTERM - 1 & 1) or process.poll() is not None
 
 
 COMMANDS = [line.split() for line in ("build -j2", "build -j1", "build -k", "clean", "clean --all", "clean --keep 0")]
@@ -94,14 +104,15 @@ def test_a_command_that_is_killed_costs_no_more_than_time(tmp_path, turns):
         how = rng.choice(["SIGKILL", "group", "worker", "SIGTERM", "SIGINT", "SIGHUP"])
         project.go_to(state)
         process = run(project.tree, *words, TMPDIR=str(scratch))
+        wait_until(lambda process=process: hears(process), words)
         time.sleep(rng.random() * (2.5 if words[0] == "build" else 1.0))
         family = list(tree_of(process.pid)) if process.poll() is None else []
         if family:
             kill(process, how, rng)
-        said, _ = process.communicate(timeout=120)
+        said, _ = process.communicate(timeout=300)
         note = (turn, words, how, process.returncode, said)
         assert "Traceback" not in said, note
-        wait_for_end(family)
+        wait_until(lambda family=family: not any(map(is_running, family)), note)
         os.environ["TMPDIR"] = str(scratch)
         try:
             project.check(state, note)
@@ -157,7 +168,7 @@ def test_no_two_commands_meet(tmp_path):
         project.go_to(state)
         running = [run(project.tree, *words) for words in (["build"], ["clean", "--all"], ["build"], ["clean"])]
         for process in running:
-            said, _ = process.communicate(timeout=120)
+            said, _ = process.communicate(timeout=300)
             assert process.returncode == 0 or (
                 process.returncode == 1 and said.startswith("error: another build is running in ")
             ), said
@@ -166,15 +177,15 @@ def test_no_two_commands_meet(tmp_path):
 
 @pytest.mark.all
 def test_nobody_builds_beside_a_build_whose_folder_was_removed(tmp_path):
-    project = Project(tmp_path, order="sleep 0.6")
+    project = Project(tmp_path, order=Gate.ORDER)
+    gate = Gate(project.tree)
     first = run(project.tree, "build", "--json")
-    for line in first.stdout:
-        if '"started"' in line:
-            break
+    gate.wait_until_reached()
     shutil.rmtree(project.tree.folder / "build", ignore_errors=True)
     second = project.tree.build()
     assert second.code == 1 and second.err.startswith("error: another build is running in ")
-    said, _ = first.communicate(timeout=120)
+    gate.open()
+    said, _ = first.communicate(timeout=300)
     assert "Traceback" not in said
     project.tree.build()  # what came back into the removed folder is whatever the first was about to write
     project.check(-1, said)
@@ -207,18 +218,18 @@ KINDS = {
 @pytest.mark.parametrize("kind", ["source", *(pytest.param(kind, marks=pytest.mark.all) for kind in list(KINDS)[1:])])
 def test_inputs_that_move_while_they_are_built_make_no_wrong_release(tmp_path, kind, back):
     """The release is that of the sources as they were all along, or there is none; and the next build is right."""
-    project = Project(tmp_path, order="sleep 0.25")
-    tree, (name, old, new) = project.tree, KINDS[kind]
+    tree, (name, old, new) = make_tree(tmp_path / "p", kernels=3), KINDS[kind]
+    before, within = Gate(tree, "k1", name="before"), Gate(tree, "k0", name="within")
     process = run(tree, "build", "-j1", "--json")
     text = (tree.folder / name).read_text()
-    for line in process.stdout:
-        if json.loads(line)["event"] == "started":
-            break
+    before.wait_until_reached()
     tree.edit(name, old, new)
+    before.open()
+    within.wait_until_reached()
     if back:
-        time.sleep(0.1)
         (tree.folder / name).write_text(text)
-    said, _ = process.communicate(timeout=120)
+    within.open()
+    said, _ = process.communicate(timeout=300)
     assert process.returncode in ((0, 1) if back else (1,)) and "Traceback" not in said
     clean = build_clean(tree, tmp_path / "clean")
     if process.returncode == 0:
@@ -253,7 +264,7 @@ def test_times_in_whole_seconds_hide_no_edit(tmp_path, grain):
     for state in (1, 2, 3):
         project.go_to(state)
         command = [sys.executable, "-c", COARSE.format(grain=grain), "build", "-j1"]
-        done = subprocess.run(command, cwd=project.tree.folder, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, cwd=project.tree.folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         assert "2 built" in done.stdout or "3 built" in done.stdout, done.stdout
     project.check(3, grain)

@@ -10,6 +10,7 @@ import signal
 
 import pytest
 from builds import make_tree as make_small_tree
+from gate import Gate
 from terminals import Terminal, Tmux
 
 LONG = "k" + "_long" * 20
@@ -43,19 +44,22 @@ def joined(lines):
     return "".join(lines)
 
 
+def shows_two_units(lines):
+    """Whether the display is whole, for its counts are drawn last, and has two units."""
+    return len(lines) == 3 and all(LONG[:9] in line for line in lines[:2]) and re.search(r"\b\d+/\d+", lines[2])
+
+
 @pytest.mark.all
 @pytest.mark.parametrize("columns", [40, 80, 200])
 @pytest.mark.parametrize("kind", [pytest.param(Terminal, id="pty"), IN_TMUX])
 def test_bar_counts_and_running_units_survive_any_name_and_width(tmp_path, start, kind, columns):
-    tree, opened = make_tree(tmp_path / "p", 3, "run gate.py"), tmp_path / "opened"
-    wait = f"import os, time\nwhile not os.path.exists({str(opened)!r}):\n    time.sleep(0.01)\n"
-    tree.write("kernels/gate.py", wait)
+    tree = make_tree(tmp_path / "p", 3, Gate.ORDER)
+    gate = Gate(tree)
     terminal = start(kind, tree.folder, columns, "build", "-j2")
-    shown = terminal.read(lambda lines: sum(LONG[:9] in line for line in lines) == 2)
-    head = next(line for line in shown if re.search(r"\b\d+/\d+", line))
+    *shown, head = terminal.read(shows_two_units)
     assert "━" in head
-    assert all("@cuda:90" in line and ("…" in line or columns == 200) for line in shown if LONG[:9] in line)
-    opened.touch()
+    assert all("@cuda:90" in line and ("…" in line or columns == 200) for line in shown)
+    gate.open()
     lines, code = terminal.end()
     assert code == 0
     release = next((tree.folder / "generated/demo").glob("1.0*"))
@@ -65,9 +69,11 @@ def test_bar_counts_and_running_units_survive_any_name_and_width(tmp_path, start
 
 @pytest.mark.all
 def test_a_bar_tells_the_time_left(tmp_path):
-    tree = make_tree(tmp_path / "p", 6, "sleep 0.4")
+    tree = make_tree(tmp_path / "p", 6, "")
+    gate = Gate(tree, f"{LONG}4")
     terminal = Terminal(tree.folder, 80, "build", "-j1")
-    terminal.read(lambda lines: any(re.search(r"\d+/\d+  \d+ s left", line) for line in lines))
+    terminal.read(lambda lines: any(re.search(r"\d+/\d+  .* left", line) for line in lines))
+    gate.open()
     assert terminal.end()[1] == 0
 
 
@@ -76,7 +82,7 @@ def test_a_bar_tells_the_time_left(tmp_path):
 def test_ctrl_c_leaves_one_clean_line(tmp_path, start, kind, columns):
     tree = make_tree(tmp_path / "p", 2, "hang llir")
     terminal = start(kind, tree.folder, columns, "build", "-j2", "-k")
-    terminal.read(lambda lines: sum(LONG[:9] in line for line in lines) == 2)
+    terminal.read(shows_two_units)
     terminal.press(b"\x03")
     lines, code = terminal.end()
     assert (lines, code) == (["interrupted"], 130)
@@ -101,7 +107,7 @@ COLOR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:[34][0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)
 def test_no_color_means_none(tmp_path, start, kind, environment):
     tree = make_tree(tmp_path / "p", 2, "hang llir")
     terminal = start(kind, tree.folder, 80, "build", "-j2", **environment)
-    terminal.read(lambda lines: sum(LONG[:9] in line for line in lines) == 2)
+    terminal.read(lambda lines: shows_two_units(lines) and (environment or COLOR.search(terminal.colored())))
     assert bool(COLOR.search(terminal.colored())) == (not environment)
     terminal.press(b"\x03")
     assert terminal.end()[1] == 130

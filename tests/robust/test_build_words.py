@@ -9,8 +9,9 @@ import time
 
 import pytest
 from builds import make_tree
+from gate import Gate
 
-from precast.worker.descendants import tree_of
+from precast.worker.descendants import is_running, tree_of
 
 pytestmark = pytest.mark.all  # a build for each, and terminals
 
@@ -23,21 +24,24 @@ def start(words, tree, **settings):
 
 def check_ended(process, told):
     """It ends, says one sentence and no traceback, and leaves no process."""
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert said == told and process.returncode == 1
     return said
 
 
 @pytest.mark.parametrize("style", [["--json"], []], ids=["json", "plain"])
 def test_a_build_whose_reader_goes_away_ends(tmp_path, style):
-    tree = make_tree(tmp_path / "p", kernels=4, order="sleep 0.4")
+    tree = make_tree(tmp_path / "p", kernels=4)
+    gate = Gate(tree, "k3")
     process = start(["build", "-j2", *style], tree, stdout=subprocess.PIPE)
     assert process.stdout.readline()
+    gate.wait_until_reached()
     family = list(tree_of(process.pid))
     process.stdout.close()
     process.stdout = None
+    gate.open()
     check_ended(process, "error: cannot write to standard output: broken pipe\n")
-    assert not any(os.path.exists(f"/proc/{each}") for each in family)
+    assert not any(map(is_running, family))
     assert tree.build().code == 0
 
 
@@ -65,7 +69,7 @@ def test_a_build_without_any_stream_is_built(tmp_path):
     assert tree.build().steps == []
 
 
-def wait_until(condition, seconds=120.0):
+def wait_until(condition, seconds=300.0):
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -73,30 +77,32 @@ def wait_until(condition, seconds=120.0):
 
 
 def test_a_build_ends_with_its_terminal(tmp_path):
-    tree = make_tree(tmp_path / "p", kernels=1, order="hang llir")
+    tree = make_tree(tmp_path / "p", kernels=1)
+    gate = Gate(tree, "k0")
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(tree.folder)
         os.execv(sys.executable, [*PRECAST, "build"])
-    wait_until(lambda: len(family := list(tree_of(child))) >= 3 and family)
-    time.sleep(0.5)
+    gate.wait_until_reached()
     family = list(tree_of(child))
+    assert len(family) >= 3
     os.close(terminal)
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) in (1, 128 + signal.SIGHUP, 130)
-    wait_until(lambda: not any(os.path.exists(f"/proc/{each}") for each in family))
+    wait_until(lambda: not any(map(is_running, family)))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_build_that_is_asked_to_end_cleans_up(tmp_path, number):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    tree = make_tree(tmp_path / "p", kernels=1, order="hang llir")
+    tree = make_tree(tmp_path / "p", kernels=1)
+    gate = Gate(tree, "k0")
     process = start(["build"], tree, stdout=subprocess.DEVNULL, env={**os.environ, "TMPDIR": str(scratch)})
-    wait_until(lambda: list(scratch.glob("precast-scratch-*")))
-    time.sleep(0.8)
+    gate.wait_until_reached()
+    assert list(scratch.glob("precast-scratch-*"))
     process.send_signal(number)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=300)
     assert (process.returncode, said) in ((130, "interrupted\n"), (128 + number, "interrupted\n"))
     assert not list(scratch.iterdir())
 

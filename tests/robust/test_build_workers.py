@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from builds import STAND_IN, Tree
+from clocks import run_ahead
 
 from precast.errors import CompileError
 from precast.job import Job
 from precast.plan import plan_project
 from precast.project import read_project
-from precast.worker.descendants import tree_of
+from precast.worker.descendants import is_running, tree_of
 from precast.worker.pool import WorkerPool, worker_kind
 
 
@@ -35,18 +36,11 @@ def make_job(tmp_path):
     return make
 
 
-def wait_until(condition, seconds: float = 120.0) -> None:
+def wait_until(condition, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 LOOK = """
@@ -157,7 +151,7 @@ def test_a_fault_in_a_thread_of_the_pool_ends_its_future(make_job, monkeypatch, 
         monkeypatch.setattr("precast.worker.pool.write_reproducer", fail)
     with WorkerPool(1, on_start=fail if name == "on_start" else None) as pool:
         future = pool.submit(make_job("raise SystemExit(3)"))
-        assert isinstance(future.exception(timeout=120), BrokenPipeError)
+        assert isinstance(future.exception(timeout=300), BrokenPipeError)
 
 
 DAEMON = """
@@ -171,6 +165,8 @@ STRAY = """
 import os, subprocess, sys, time
 for turn in range(2):
     subprocess.run([sys.executable, "-c", DAEMON, PLACE], env={})
+while len(open(PLACE).read().split()) < 2:
+    time.sleep(0.01)
 """
 
 
@@ -188,7 +184,7 @@ def stray(make_job, tmp_path):
 
     yield make, read
     for process in read():
-        if alive(process):
+        if is_running(process):
             os.kill(process, signal.SIGKILL)
 
 
@@ -196,12 +192,13 @@ WAYS = {"well": "", "crash": "os.abort()", "exit": "os._exit(0)", "hang": "time.
 
 
 @pytest.mark.parametrize("more", WAYS.values(), ids=WAYS)
-def test_what_a_worker_started_ends_with_it(stray, more):
+def test_what_a_worker_started_ends_with_it(stray, more, monkeypatch):
     make, read = stray
+    run_ahead(monkeypatch, lambda: "sleep" in more and len(read()) >= 2)
     with WorkerPool(1) as pool:
-        pool.submit(make(more, time_limit_s=6.0)).exception()
-        wait_until(lambda: len(read()) >= 2)
-    assert not [process for process in read() if alive(process)]
+        pool.submit(make(more)).exception()
+        assert len(read()) >= 2
+    assert not [process for process in read() if is_running(process)]
 
 
 PARENT = """
@@ -218,26 +215,26 @@ WorkerPool(1).submit(from_json(Path(sys.argv[1]).read_text(), Job)).result()
 def test_what_a_worker_started_ends_with_the_build_too(stray, tmp_path, number):
     from precast.codec import to_json
 
-    make, read = stray
-    (tmp_path / "job.json").write_text(to_json(make("time.sleep(1000)")))
+    (make, read), begun = stray, tmp_path / "begun"
+    (tmp_path / "job.json").write_text(to_json(make(f"open({str(begun)!r}, 'w')\ntime.sleep(1000)")))
     with subprocess.Popen([sys.executable, "-c", PARENT, str(tmp_path / "job.json")]) as parent:
-        wait_until(lambda: len(read()) == 2)
+        wait_until(begun.exists)
         _, *started = tree_of(parent.pid)
         assert set(read()) <= set(started)  # they went to the worker's keeper
         parent.send_signal(number)
-    wait_until(lambda: not any(map(alive, started)))
+    wait_until(lambda: not any(map(is_running, started)))
 
 
 def test_memory_of_all_that_a_worker_started_counts(make_job):
-    eat = "held = [os.urandom(1 << 20) * 400]; time.sleep(100)"
+    eat = "held = [os.urandom(1 << 20) * 400]; time.sleep(1000)"
     code = f"""
 import os, subprocess, sys, time
 for turn in range(3):
     subprocess.Popen([sys.executable, "-c", "import os, time; os.setsid(); {eat}"])
-time.sleep(100)
+time.sleep(1000)
 """
     with WorkerPool(1) as pool, pytest.raises(CompileError) as caught:
-        pool.submit(make_job(code, memory_limit_mb=800, time_limit_s=60)).result()
+        pool.submit(make_job(code, memory_limit_mb=800)).result()
     assert caught.value.message == "the compiler needed more than its 800 MB of memory"
 
 
@@ -249,10 +246,12 @@ def test_temporary_folders_of_a_killed_build_go_with_the_next(make_job, tmp_path
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
     mine = Scratch()
-    (tmp_path / "job.json").write_text(to_json(make_job("import time; time.sleep(1000)")))
+    begun = tmp_path / "begun"
+    code = f"import pathlib, time; pathlib.Path({str(begun)!r}).touch(); time.sleep(1000)"
+    (tmp_path / "job.json").write_text(to_json(make_job(code)))
     command = [sys.executable, "-c", PARENT, str(tmp_path / "job.json")]
     with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(scratch)}) as parent:
-        wait_until(lambda: len(list(scratch.iterdir())) == 2)
+        wait_until(begun.exists)  # so its folder is whole, and locked
         remove_abandoned()
         assert len(list(scratch.iterdir())) == 2  # both belong to somebody
         parent.kill()

@@ -118,7 +118,7 @@ class Build:
     def run(self, jobs: list[Job]) -> list:
         """What becomes of each job: its result, or its error."""
         futures = [self.executor.submit(job) for job in jobs]
-        ends = [future.exception(60) or future.result() for future in futures]
+        ends = [future.exception(300) or future.result() for future in futures]
         self.executor.close()
         return ends
 
@@ -160,7 +160,7 @@ def test_batches_are_as_large_as_units_are_short(tmp_path, runner):
 
     def answer(worker: str, message: Message) -> Message:
         begun.release()
-        submitted.wait(60)
+        submitted.wait(300)
         text, blobs = runner.run(message)
         units = [each.unit for each in from_json(text, Answers).answers]
         short = [replace(unit, result=replace(unit.result, seconds=0.01)) for unit in units]
@@ -170,10 +170,10 @@ def test_batches_are_as_large_as_units_are_short(tmp_path, runner):
     build = Build(cluster)
     futures = [build.executor.submit(job) for job in jobs]
     for _ in range(2):  # of which each has one unit, for nobody knows yet what one takes
-        assert begun.acquire(timeout=60)
+        assert begun.acquire(timeout=300)
     submitted.set()
     for future in futures:
-        future.result(60)
+        future.result(300)
     build.executor.close()
     assert sorted(cluster.sizes) == [1, 1, 14, 16, 16]
 
@@ -265,7 +265,7 @@ def test_a_unit_fails_by_this_machine_alone(tmp_path, runner):
 def test_without_keep_going_a_failure_takes_what_waits(tmp_path, runner):
     jobs = make_jobs(tmp_path, "# stand-in: fail ttir")
     submitted = threading.Event()
-    build = Build(Workers(runner, fate=lambda *_: submitted.wait(60) and None), keep_going=False)
+    build = Build(Workers(runner, fate=lambda *_: submitted.wait(300) and None), keep_going=False)
     futures = [build.executor.submit(job) for job in jobs]
     submitted.set()
     build.executor.close()

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from precast.passes.registry import is_fresh
 from precast.passes.resources import find_resources
 from precast.passes.selection import Anchor, PassUse
 from precast.reads import ReadKind
+from precast.worker.descendants import is_running
 
 PASS = """
 from dataclasses import dataclass
@@ -277,10 +279,35 @@ def test_the_folder_that_python_was_started_in_is_no_place_for_modules(tmp_path,
     assert search_path() == [str(tmp_path), "/somewhere"]
 
 
+SLOW = """
+import subprocess
+print("here", flush=True)
+subprocess.run(["sh", "-c", "echo $$ > draft && mv draft {begun} && exec sleep 1000"])
+"""
+# The time limit is over once all has begun, however long that takes.
+IMPATIENT = """
+import os, subprocess, time
+from precast.passes.children import run_child
+wait = subprocess.Popen.wait
+
+def wait_until_begun(child, limit=None):
+    while limit and not os.path.exists({begun!r}):
+        time.sleep(0.01)
+    return wait(child, limit and 0.01)
+
+subprocess.Popen.wait = wait_until_begun
+print(run_child("slow", [], 5.0))
+"""
+
+
 def test_a_child_that_hangs_is_ended_with_all_that_it_started(tmp_path):
-    write(tmp_path, {"slow": "import subprocess, sys\nprint('here', flush=True)\nsubprocess.run(['sleep', '987'])"})
+    begun = tmp_path / "begun"
+    write(tmp_path, {"slow": SLOW.format(begun=begun)})
+    command = [sys.executable, "-c", IMPATIENT.format(begun=str(begun))]
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    text = "from precast.passes.children import run_child; print(run_child('slow', [], 5.0))"
-    done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == "Finished(code=None, words='here')"
-    assert "sleep 987" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "Finished(code=None, words='here')", done.stderr
+    process, deadline = int(begun.read_text()), time.monotonic() + 300
+    while is_running(process):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -136,6 +136,13 @@ def end_by_signal(number: int, frame: object) -> NoReturn:
     raise Ended(number)
 
 
+def end_silently() -> None:
+    """From here on a signal just ends the process: what Python does at its end would print a traceback."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every exception becomes text on standard error and an exit code here."""
     words = list(sys.argv[1:] if argv is None else argv)
@@ -144,6 +151,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, end_by_signal)
     code = run_and_tell(words)
+    if argv is None:
+        end_silently()
     refused = close_output()
     if refused is None or code:
         return code

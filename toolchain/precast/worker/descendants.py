@@ -19,6 +19,13 @@ def children_of(process: int) -> list[int]:
     return found
 
 
+def is_running(process: int) -> bool:
+    """Whether a process is there and has not ended; one that nobody has waited for yet has."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
 def tree_of(process: int) -> Iterator[int]:
     """A process, its children, theirs, and so on."""
     yield process

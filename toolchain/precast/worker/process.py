@@ -26,13 +26,15 @@ from precast.engines.triton.environment import worker_environment
 from precast.errors import ToolError
 from precast.job import Job
 from precast.scratch import Scratch
+from precast.worker.descendants import children_of, is_running
 from precast.worker.memory import tree_bytes
 from precast.worker.messages import NO, YES, Event, Request, Step
 
 POLL_SECONDS = 0.05
 START_SECONDS = 60.0  # until a new process answers; what its engine's import still takes is part of its first job
 LAST_WORDS_BYTES = 8192
-END_SECONDS = 3.0  # that a worker's keeper may take to end all that the worker started
+CLOSED_SECONDS = 1.0  # from the end of a worker's pipe until it counts as closed by a worker that lives on
+END_SECONDS = 60.0  # that a worker's keeper may take to end all that the worker started
 STAGE_KEY = re.compile("[0-9a-f]{64}")
 LINE_BYTES = 1 << 28  # what no event is as long as
 
@@ -79,7 +81,9 @@ class WorkerProcess:
         self._requests, self._events = ours_in, ours_out
         self._buffer = b""
         self._stopped = False
+        self._workers: list[int] = []
         self._await_start()
+        self._workers = children_of(self._process.pid)  # one: nobody has left its keeper orphans yet
 
     def run(
         self, request: Request, on_step: Callable[[Step], None], fetch: Callable[[str], bool] | None = None
@@ -179,7 +183,7 @@ class WorkerProcess:
 
     def _exit_text(self) -> str:
         try:
-            code = self._process.wait(END_SECONDS)
+            code = self._wait_for_end()
         except subprocess.TimeoutExpired:
             return "the process closed the pipe to its build"
         if code >= 0:
@@ -188,6 +192,15 @@ class WorkerProcess:
         if code == -signal.SIGKILL:
             return f"the compiler was killed ({name}), most likely because the machine ran out of memory"
         return f"the compiler crashed ({name})"
+
+    def _wait_for_end(self) -> int:
+        """The exit code; `TimeoutExpired` when the worker lives on. Its keeper may take a while to end after it."""
+        try:
+            return self._process.wait(CLOSED_SECONDS)
+        except subprocess.TimeoutExpired:
+            if any(map(is_running, self._workers)):
+                raise
+        return self._process.wait(END_SECONDS)
 
     def _lost(self, message: str) -> WorkerLost:
         self._kill()
