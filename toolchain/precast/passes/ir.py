@@ -6,6 +6,7 @@ where a pass asks for it. The bindings are reached through the values that come 
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,10 @@ from precast.errors import Place
 if TYPE_CHECKING:
     from mlir.ir import Block, Module, Operation, Value
 
+_CAPSULE = b"mlir.ir.Operation._CAPIPtr"
+_address_in: Callable[[object, bytes], int] = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 _SOURCE_LINE = re.compile(r'"([^"]+)":(\d+):(\d+)')
 
 
@@ -55,7 +60,8 @@ class _OpenBlock:
     """A block whose ops are being given: those that are left, and how many ops it had at the last look.
 
     The bindings remember of an op that was erased only in the object that it was erased by, so that others must be
-    looked for in the block before they are touched. An op erased for one that was added is found by its own object.
+    looked for in the block, by their addresses, before they are touched: even their hash reads the op. An op erased
+    for one that was added is found by its own object.
     """
 
     def __init__(self, block: Block) -> None:
@@ -67,7 +73,7 @@ class _OpenBlock:
     def next(self) -> Operation | None:
         while self._left:
             self.given = self._left.pop()
-            if _is_valid(self.given):
+            if _address(self.given) is not None:
                 return self.given
         return None
 
@@ -76,11 +82,11 @@ class _OpenBlock:
         if self.given is None:
             return True
         if len(self._block.operations) == self._count:
-            return _is_valid(self.given)
-        there = {each.operation for each in self._block.operations}
+            return _address(self.given) is not None
+        there = {_address(each.operation) for each in self._block.operations}
         self._count = len(there)
-        self._left = [each for each in self._left if each in there]
-        return _is_valid(self.given) and self.given in there
+        self._left = [each for each in self._left if _address(each) in there]
+        return _address(self.given) in there
 
 
 def _drop_what_is_gone(open_blocks: list[_OpenBlock]) -> bool:
@@ -96,11 +102,12 @@ def _blocks(op: Any) -> list[Block]:
     return [block for region in op.operation.regions for block in region.blocks]
 
 
-def _is_valid(op: Operation) -> bool:
+def _address(op: Operation) -> int | None:
+    """Where an op lies, told without a look at it; None when its object knows that it was erased."""
     try:
-        return bool(op.name)
+        return _address_in(op._CAPIPtr, _CAPSULE)
     except RuntimeError:
-        return False
+        return None
 
 
 def entry_block(function: Operation) -> Block:
