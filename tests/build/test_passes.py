@@ -217,7 +217,6 @@ class Bad(Pass):
     assert message in caught.value.message
     assert (caught.value.pass_name, caught.value.stage) == ("bad", "ttir")
     assert caught.value.unit == "scale:dtype=fp32,BLOCK=128@cuda:90"
-    assert tree.compile(pool, "copy").ran == []
 
 
 def test_an_exception_names_the_plugins_own_line(tree, pool):

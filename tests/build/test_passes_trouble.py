@@ -5,43 +5,21 @@ import json
 
 import pytest
 from clocks import LIMIT_S, hear_steps, run_ahead
-from plugin_tree import PluginTree
+from plugin_tree import HEAD, PluginTree
 
 from precast.errors import CompileError
 from precast.worker.pool import WorkerPool
 
 BAD = """
-from mlir import ir
-
-class Bad(Pass):
-    name, stage, at = "bad", "{stage}", {at}
+class Bad{number}(Pass):
+    name, stage, at = "{name}", "{stage}", {at}
 
     def run(self, module, context):
         kernel = find_kernel(module)
         block = kernel.regions[0].blocks[0]
 {body}
 """
-LINE = 15  # of a body's first line
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with WorkerPool(1) as pool:
-        yield pool
-
-
-@pytest.fixture
-def tree(tmp_path):
-    return PluginTree(tmp_path, ("cuda:90", "cpu:x86-64-v3"))
-
-
-def fail(tree, pool, body, stage="ttir", at="end()", target="cuda:90", **limits):
-    tree.plugin(BAD.format(stage=stage, at=at, body="\n".join(f"        {line}" for line in body.splitlines())))
-    tree.select(f'use = "bad"\nkernels = "scale"\ntargets = "{target}"')
-    with pytest.raises(CompileError) as caught:
-        pool.submit(dataclasses.replace(tree.job("scale", target), **limits)).result()
-    assert (caught.value.pass_name, caught.value.stage) == ("bad", stage)
-    return caught.value
+LINE = 8  # of a body's first line, in its class
 
 
 PARAMETERS = "(!tt.ptr<f32>, !tt.ptr<f32>, i32)"
@@ -66,26 +44,6 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("body, message", CHANGES.values(), ids=CHANGES)
-def test_a_pass_keeps_the_kernels_parameters(tree, pool, body, message):
-    assert fail(tree, pool, body).message == message
-
-
-@pytest.mark.parametrize("target, stage, at", [
-    ("cuda:90", "ttgir", "start()"), ("cuda:90", "llir", "start()"), ("cpu:x86-64-v3", "ttir", "start()"),
-    ("cpu:x86-64-v3", "loops", "start()"), ("cpu:x86-64-v3", "loops", "end()"), ("cpu:x86-64-v3", "llir", "start()"),
-])  # fmt: skip
-def test_it_keeps_them_in_every_stage(tree, pool, target, stage, at):
-    message = fail(tree, pool, "kernel.erase()", stage, at, target).message
-    assert message == "it left no public function with a body: the kernel is gone"
-
-
-def test_a_buffer_that_was_asked_for_is_no_change(tree, pool):
-    tree.plugin(BAD.format(stage="ttir", at="end()", body="        context.add_buffer(module, 4)"))
-    tree.select('use = "bad"\nkernels = "scale"\ntargets = "cuda:*"')
-    assert tree.compile(pool).result.facts.buffers[0].bytes_per_program == 4
-
-
 ENDS = {
     "exception": ('raise KeyError("missing")', "KeyError: 'missing'", 0),
     "exit": ("import sys\nsys.exit(0)", "it called `sys.exit(0)`", 1),
@@ -103,23 +61,109 @@ ENDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("body, message, line", ENDS.values(), ids=ENDS)
-def test_every_end_is_told_at_the_passes_line(tree, pool, monkeypatch, body, message, line):
+
+STAGES = {
+    "ttgir": ("cuda:90", "ttgir", "start()"),
+    "cuda-llir": ("cuda:90", "llir", "start()"),
+    "cpu-ttir": ("cpu:x86-64-v3", "ttir", "start()"),
+    "loops": ("cpu:x86-64-v3", "loops", "start()"),
+    "loops-end": ("cpu:x86-64-v3", "loops", "end()"),
+    "cpu-llir": ("cpu:x86-64-v3", "llir", "start()"),
+}
+PLACES = {name: (stage, at) for name, (_, stage, at) in STAGES.items()}
+BODIES = {
+    "fine": "pass",
+    **{name: body for name, (body, _) in CHANGES.items()},
+    **{name: body for name, (body, _, _) in ENDS.items()},
+    **dict.fromkeys(STAGES, "kernel.erase()"),
+    "prints": "print('looking at', kernel.name)\nraise ValueError('odd')",
+    "buffer": "context.add_buffer(module, 4)",
+}
+
+
+def indented(body):
+    return "\n".join(f"        {line}" for line in body.splitlines())
+
+
+def class_of(number, name):
+    stage, at = PLACES.get(name, ("ttir", "end()"))
+    return BAD.format(number=number, name=name, stage=stage, at=at, body=indented(BODIES[name]))
+
+
+CLASSES = {name: class_of(number, name) for number, name in enumerate(BODIES)}
+TEXT = "from mlir import ir\n" + "".join(CLASSES.values())
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with WorkerPool(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def tree(tmp_path):
+    return PluginTree(tmp_path, ("cuda:90", "cpu:x86-64-v3"))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A project with all of the passes in one file, so that a worker which outlives one of them serves the next."""
+    tree = PluginTree(tmp_path_factory.mktemp("shared") / "p", ("cuda:90", "cpu:x86-64-v3"))
+    tree.plugin(TEXT)
+    return tree
+
+
+def select(tree, name, target="cuda:90"):
+    """The pass for one kernel, and for the other one that does nothing."""
+    tree.select(f'use = "{name}"\nkernels = "scale"\ntargets = "{target}"', 'use = "fine"\nkernels = "copy"')
+
+
+def fail(tree, pool, name, target="cuda:90", **limits):
+    select(tree, name, target)
+    with pytest.raises(CompileError) as caught:
+        pool.submit(dataclasses.replace(tree.job("scale", target), **limits)).result()
+    assert (caught.value.pass_name, caught.value.stage) == (name, PLACES.get(name, ("ttir",))[0])
+    return caught.value
+
+
+def first_line(name):
+    """Where the body of a pass begins in the file."""
+    text = HEAD.lstrip("\n") + TEXT
+    return text[: text.index(CLASSES[name])].count("\n") + LINE
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_pass_keeps_the_kernels_parameters(shared, pool, name):
+    assert fail(shared, pool, name).message == CHANGES[name][1]
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_it_keeps_them_in_every_stage(shared, pool, name):
+    message = fail(shared, pool, name, STAGES[name][0]).message
+    assert message == "it left no public function with a body: the kernel is gone"
+
+
+def test_a_buffer_that_was_asked_for_is_no_change(shared, pool):
+    select(shared, "buffer")
+    assert shared.compile(pool).result.facts.buffers[0].bytes_per_program == 4
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_every_end_is_told_at_the_passes_line(shared, pool, monkeypatch, name):
+    _, message, line = ENDS[name]
     steps = hear_steps(monkeypatch)
-    run_ahead(monkeypatch, lambda: "1000)" in body and any(step.pass_name for step in steps))
-    error = fail(tree, pool, body, time_limit_s=LIMIT_S)
+    run_ahead(monkeypatch, lambda: name == "hang" and any(step.pass_name for step in steps))
+    error = fail(shared, pool, name, time_limit_s=LIMIT_S)
     assert message is None or error.message == message
     assert error.message.startswith(("the pass", "it ", "KeyError", "Keyboard", "Recursion", "TypeError"))
     if line is not None:
         assert error.where.file == "plugins/mine.py"
-        assert error.where.line == LINE + line
-    assert tree.compile(pool, "copy").result.facts.symbol == "copy_kernel"
+        assert error.where.line == first_line(name) + line
+    assert shared.compile(pool, "copy").result.facts.symbol == "copy_kernel"
 
 
-def test_what_a_pass_printed_is_shown_with_its_failure(tree, pool):
-    assert fail(tree, pool, "print('looking at', kernel.name)\nraise ValueError('odd')").hint == (
-        "it printed: looking at tt.func"
-    )
+def test_what_a_pass_printed_is_shown_with_its_failure(shared, pool):
+    assert fail(shared, pool, "prints").hint == "it printed: looking at tt.func"
 
 
 LEAK = """
