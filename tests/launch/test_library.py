@@ -48,11 +48,12 @@ FINDING = """
 cmake_minimum_required(VERSION 3.19)
 project(finding LANGUAGES NONE)
 get_cmake_property(before VARIABLES)
-find_package(small REQUIRED)
+find_package(small REQUIRED OPTIONAL_COMPONENTS y)
 get_cmake_property(after VARIABLES)
 list(REMOVE_ITEM after ${before} before)
 message("VARIABLES ${after}")
-foreach(asked 1 1.0 1.2 1.2.3 1.2.4 1.3 2 0.9 "1.0...2" "1.0...<1.2.3" "2...3" "1.2.3;EXACT" "1.2;EXACT")
+foreach(asked 1 1.0 1.2 1.2.3 1.2.4 1.3 2 0.9 "1.0...2" "1.0...<1.2.3" "2...3" "1.2.3;EXACT" "1.2;EXACT"
+        "COMPONENTS;x" "1;OPTIONAL_COMPONENTS;x")
   unset(small_DIR CACHE)
   find_package(small ${asked} QUIET)
   message("ASKED ${asked}: ${small_FOUND}")
@@ -65,8 +66,10 @@ def test_cmake_serves_a_release_s_own_major_version_and_leaves_no_variables(rele
     words = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), f"-DCMAKE_PREFIX_PATH={release}"]
     said = subprocess.run(words, capture_output=True, text=True, check=True).stderr
     found = dict(re.findall(r"^ASKED (.*): (\d)$", said, re.M))
-    assert [asked for asked in found if found[asked] == "1"] == ["1", "1.0", "1.2", "1.2.3", "1.0...2", "1.2.3;EXACT"]
-    assert len(found) == 13
+    assert [asked for asked in found if found[asked] == "1"] == [
+        "1", "1.0", "1.2", "1.2.3", "1.0...2", "1.2.3;EXACT", "1;OPTIONAL_COMPONENTS;x",
+    ]  # fmt: skip
+    assert len(found) == 15
     [left] = re.findall(r"^VARIABLES (.*)$", said, re.M)
     own = {"small_CONFIG", "small_CONSIDERED_CONFIGS", "small_CONSIDERED_VERSIONS", "small_DIR", "small_FOUND",
            "small_VERSION", "small_VERSION_COUNT", "small_VERSION_MAJOR", "small_VERSION_MINOR", "small_VERSION_PATCH",
