@@ -216,6 +216,14 @@ def test_globs_of_a_pass_that_select_nothing(tmp_path):
     assert plan(tmp_path, targets=("hip:*",)).warnings == ()
 
 
+def test_an_anchor_that_says_nothing(tmp_path):
+    settings = SETTINGS + '[[tool.precast.pass]]\nuse = "nothing"\nat = ""\n'
+    assert complaints(tmp_path, {"plugins/nothing.py": PASS, "pyproject.toml": settings}) == [
+        "pyproject.toml:7:6: error: `at` is empty",
+        "hint: leave it out for the pass's own anchor",
+    ]
+
+
 def test_variables_are_tritons():
     from triton import knobs
 

@@ -329,6 +329,8 @@ class _Reader:
         fields = node.table()
         if "use" not in fields:
             raise node.key_error("a pass needs `use`", 'write `use = "name-of-the-pass"`')
+        if "at" in fields and not fields["at"].text():
+            self._problems.add([fields["at"].error("`at` is empty", "leave it out for the pass's own anchor")])
         targets = _globs(fields.get("targets"))
         for glob in targets:
             self._problems.add(pattern_errors(glob, fields["targets"].place) if "targets" in fields else ())
