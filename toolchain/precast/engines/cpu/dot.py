@@ -17,20 +17,9 @@ from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
-from precast.engines.cpu.machine import Machine
-from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar, Vector
+from precast.engines.cpu.register_tiles import Bounds, Tiles, multiply_add, plan_tile
+from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar
 from precast.engines.cpu.zeros import find_reach, furthest
-
-
-@dataclass(frozen=True)
-class Tile:
-    """The register tile and the sizes of one product."""
-
-    m: int
-    n: int
-    k: int
-    rows: int
-    columns: int
 
 
 @dataclass(frozen=True)
@@ -39,27 +28,6 @@ class Packed:
 
     buffer: Buffer
     finite: Scalar
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """How many rows, panels of columns and steps of K are run through."""
-
-    rows: Scalar
-    panels: Scalar
-    depth: Scalar
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether every tile is computed."""
-        return self.rows.constant is not None and self.panels.constant is not None
-
-
-def plan_tile(machine: Machine, m: int, n: int, k: int, element: str) -> Tile:
-    """Two native vectors of columns; as many rows as registers allow: 4 × 16 f32 on AVX2, 8 × 32 on AVX-512."""
-    columns = min(n, 2 * machine.lanes(ELEMENT_BITS[element]))
-    rows = min(m, 8 if machine.registers == 32 else 4)
-    return Tile(m, n, k, rows, columns)
 
 
 def lower_dot(kernel: Kernel, operation: Op) -> None:
@@ -116,48 +84,45 @@ class _Product:
         return "f64" if element == "f64" else "f32"
 
     def lower(self) -> None:
-        sums = self._start_sums()
-        if not self.batch:
-            self._multiply(sums, ())
-        else:
-            self._over_batch(sums, ())
+        sums, lazy = self._start_sums()
+        self._over_batch(sums, lazy, ())
         self.context.places[self.operation.result] = self._finish_sums(sums)
 
-    def _over_batch(self, sums: Buffer, index: tuple[Scalar, ...]) -> None:
+    def _over_batch(self, sums: Buffer, lazy: bool, index: tuple[Scalar, ...]) -> None:
+        if len(index) == len(self.batch):
+            self._multiply(sums, lazy, index)
+            return
+
         def body(each: Scalar, _: list[Plain]) -> Sequence[Plain]:
-            indices = (*index, each)
-            if len(indices) == len(self.batch):
-                self._multiply(sums, indices)
-            else:
-                self._over_batch(sums, indices)
+            self._over_batch(sums, lazy, (*index, each))
             return []
 
         self.context.count(self.batch[len(index)], body)
 
     # The sums' buffer.
 
-    def _start_sums(self) -> Buffer:
-        """A buffer that holds the operand c: its own where this product alone reads it, else a copy."""
+    def _start_sums(self) -> tuple[Buffer, bool]:
+        """A buffer for the sums, and whether they begin with c as it is evaluated: else the buffer holds it already.
+
+        It is c's own where this product alone reads that.
+        """
         value = self.c
         if value.type.element != self.element:
-            return convert_value(self.context, value, self.element)
+            return convert_value(self.context, value, self.element), False
         place = self.context.places.get(value)
         if isinstance(place, Buffer) and self._is_last_use(value, place):
-            return place
-        if self._first() is not None:
-            return self.context.allocate(value.type)
+            return place, False
         target = self._target_in_place(value)
-        buffer = target or self.context.allocate(value.type)
+        if target or self._is_constant():
+            return target or self.context.allocate(value.type), True
+        buffer = self.context.allocate(value.type)
         self.kernel.write_value(self.kernel, value, buffer)
-        return buffer
+        return buffer, False
 
-    def _first(self) -> Scalar | None:
-        """The constant that all sums begin with, which no buffer needs to hold; None where c is something else."""
+    def _is_constant(self) -> bool:
         made = self.c.definition
         constant = made is not None and made.name == "arith.constant" and self.c not in self.context.places
-        if not constant or made is None or not made.attributes["value"].splat or self.c.type.element != self.element:
-            return None
-        return self.context.constant(made)
+        return constant and made is not None and bool(made.attributes["value"].splat)
 
     def _is_last_use(self, value: Value, place: Buffer) -> bool:
         """Whether the buffer may be overwritten: this product's c alone reads it, and no other value lives there."""
@@ -265,7 +230,7 @@ class _Product:
             return total
         b = self.context.b
         zero = floats.filled(b, total, 0.0, self.element)
-        return self._multiply_add(b.match(form, total)[0], zero, total)
+        return multiply_add(self.context, b.match(form, total)[0], zero, total)
 
     def _is_zero(self, total: Plain) -> Scalar:
         b = self.context.b
@@ -276,24 +241,28 @@ class _Product:
 
     # The product.
 
-    def _multiply(self, sums: Buffer, batch: tuple[Scalar, ...]) -> None:
-        with self.context.region():
+    def _multiply(self, sums: Buffer, lazy: bool, batch: tuple[Scalar, ...]) -> None:
+        context, columns = self.context, self.tile.columns
+        with context.region():
             rows, panels = self._pack_rows(batch), self._pack_panels(batch)
             bounds = self._find_bounds(rows, panels, batch)
-            b, tile = self.context.b, self.tile
-            first = self._first()
-            if first is not None and not bounds.everywhere:
+            if lazy and not bounds.everywhere:
                 self.kernel.write_value(self.kernel, self.c, sums)
-                first = None
+                lazy = False
 
-            def over_panels(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
-                with self.context.scope():
-                    return b.loop(
-                        b.index(0), bounds.rows, tile.rows, [],
-                        lambda row, _: self._tile_product(sums, first, batch, rows, panels, panel, row, bounds.depth),
-                    )  # fmt: skip
+            def full(cursor: Cursor) -> Cursor:
+                lane = None if cursor.lane is None else cursor.lane + len(batch)
+                return Cursor((*batch, *cursor.index), lane, cursor.width)
 
-            b.loop(b.index(0), bounds.panels, 1, [], over_panels)
+            def begin(cursor: Cursor) -> Plain:
+                place = full(cursor)
+                form = context.evaluate(self.c, place) if lazy else memory.read_buffer(context, sums, place)
+                return context.b.plain(form, columns) if columns == 1 else context.b.vector(form, columns)
+
+            def end(cursor: Cursor, total: Plain) -> None:
+                memory.write_buffer(context, sums, full(cursor), self._with_zeros(total, bounds.depth))
+
+            Tiles(context, self.tile, rows.buffer, panels.buffer, bounds).emit(begin, end)
 
     def _find_bounds(self, rows: Packed, panels: Packed, batch: tuple[Scalar, ...]) -> Bounds:
         """What of the tiles is not known to add zeros: a row of zeros does so where the columns are finite."""
@@ -303,67 +272,23 @@ class _Product:
             return everything
         depth = furthest(b, find_reach(self.context, self.a, 1), find_reach(self.context, self.b, 0))
         return Bounds(
-            self._bounded(everything.rows, find_reach(self.context, self.a, 0), tile.rows, 1, panels.finite),
-            self._bounded(everything.panels, find_reach(self.context, self.b, 1), 1, tile.columns, rows.finite),
+            self._bounded(everything.rows, find_reach(self.context, self.a, 0), 1, panels.finite),
+            self._bounded(everything.panels, find_reach(self.context, self.b, 1), tile.columns, rows.finite),
             depth or everything.depth,
         )
 
-    def _bounded(self, whole: Scalar, reach: Scalar | None, multiple: int, size: int, finite: Scalar) -> Scalar:
-        """How many of the `whole` parts of `size`, a multiple of `multiple`, the reach needs."""
+    def _bounded(self, whole: Scalar, reach: Scalar | None, size: int, finite: Scalar) -> Scalar:
+        """How many of the `whole` parts of `size` the reach needs."""
         b = self.context.b
         if reach is None or finite.constant == 0:
             return whole
-        step = multiple * size
-        parts = b.integer("divui", b.integer("addi", reach, step - 1), step)
-        chosen = b.select(finite, b.integer("muli", parts, multiple), whole, 1)
+        parts = b.integer("divui", b.integer("addi", reach, size - 1), size) if size > 1 else reach
+        chosen = b.select(finite, parts, whole, 1)
         assert isinstance(chosen, Scalar)
         return chosen
-
-    def _tile_product(
-        self, sums: Buffer, first: Scalar | None, batch: tuple[Scalar, ...], rows: Packed, panels: Packed,
-        panel: Scalar, row: Scalar, depth: Scalar,
-    ) -> Sequence[Plain]:  # fmt: skip
-        b, tile = self.context.b, self.tile
-        column = b.integer("muli", panel, tile.columns)
-        lane = None if tile.columns == 1 else len(batch) + 1
-
-        def place(r: int) -> Cursor:
-            return Cursor((*batch, b.integer("addi", row, r), column), lane, tile.columns)
-
-        def begin(r: int) -> Plain:
-            if first is not None:
-                return first if lane is None else b.vector(first, tile.columns)
-            return b.plain(memory.read_buffer(self.context, sums, place(r)), tile.columns)
-
-        def step(k: Scalar, carried: list[Plain]) -> Sequence[Plain]:
-            inner = Cursor((panel, k, b.index(0)), None if lane is None else 2, tile.columns)
-            right = b.plain(memory.read_buffer(self.context, panels.buffer, inner), tile.columns)
-            return [self._add_product(rows.buffer, row, r, k, right, carried[r]) for r in range(tile.rows)]
-
-        totals = b.loop(b.index(0), depth, 1, [begin(r) for r in range(tile.rows)], step)
-        for r, total in enumerate(totals):
-            memory.write_buffer(self.context, sums, place(r), self._with_zeros(total, depth))
-        return []
 
     def _with_zeros(self, total: Plain, depth: Scalar) -> Plain:
         """The total after the zeros that were left out, which only make +0 of -0."""
         if depth.constant is not None or self.element[0] == "i":
             return total
         return self.context.b.binary("addf", total, floats.filled(self.context.b, total, 0.0, self.element))
-
-    def _add_product(self, rows: Buffer, row: Scalar, r: int, k: Scalar, right: Plain, total: Plain) -> Plain:
-        b = self.context.b
-        left: Plain = b.plain(
-            memory.read_buffer(self.context, rows, Cursor((b.integer("addi", row, r), k), None, 1)), 1
-        )
-        if isinstance(right, Vector):
-            left = b.vector(left, right.width)
-        return self._multiply_add(left, right, total)
-
-    def _multiply_add(self, left: Plain, right: Plain, total: Plain) -> Plain:
-        b = self.context.b
-        if self.element[0] == "i":
-            return b.binary("addi", total, b.binary("muli", left, right))
-        if self.context.machine.fused:
-            return b.like(total, f"math.fma {left.name}, {right.name}, {total.name} : {total.type}")
-        return b.binary("addf", total, b.binary("mulf", left, right))

@@ -14,8 +14,16 @@ from precast.engines.cpu.library import call_library
 from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.values import Plain, Scalar, Vector
 
-# exp(r) = 1 + r + r²·q(r) for |r| ≤ ln 2 / 2
-_EXP = (0.4999999403953552, 0.16666515171527863, 0.04166845604777336, 0.008369418792426586, 0.0013813141267746687)
+# exp(r) for |r| ≤ ln 2 / 2
+_EXP = (
+    1.0, 1.0, 0.4999999403953552, 0.1666652262210846, 0.04166829213500023, 0.008368532173335552,
+    0.0013818296138197184,
+)  # fmt: skip
+# 2**r for |r| ≤ ½
+_EXP2 = (
+    1.0, 0.6931471824645996, 0.24022647738456726, 0.05550359934568405, 0.009618505835533142, 0.0013390806270763278,
+    0.00015326461289077997,
+)  # fmt: skip
 # log(1 + f) = f - f²/2 + f³·q(f) for 1 + f in [√½, √2)
 _LOG = (
     0.3333333134651184, -0.2500081956386566, 0.20001231133937836, -0.16623403131961823, 0.1420171707868576,
@@ -36,8 +44,10 @@ _ERFC = (
 # sin(r) = r + r³·q(r²) and cos(r) = 1 - r²/2 + r⁴·q(r²) for |r| ≤ π/4, in f64
 _SIN = (-0.1666666663959361, 0.008333329147212413, -0.0001983925754039509, 2.7175721386419523e-06)
 _COS = (0.04166664568468003, -0.0013887307381999373, 2.4431341194280098e-05)
-_MAGIC = 12582912.0  # 1.5 · 2**23: adding it rounds to an integer in the low bits
-_SCALE = "llvm.x86.avx512.mask.scalef.ps.512"
+# Adding it rounds to an integer in the low bits, above which it leaves the exponents' bias twice.
+_MAGIC = 1.5 * 2.0**23 + 254
+_AVX512 = "llvm.x86.avx512.mask"
+_EXCEPTIONS_AS_EVER, _SMALLER_MAGNITUDE, _REST_OF_NEAREST = 4, 2, 8  # immediate operands
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860677e-06  # the high part has 15 bits: its product with n is exact
 
 
@@ -48,7 +58,6 @@ class Polynomials:
         self.b = builder
         self.fused = machine.fused
         self.native = machine.lanes(32)
-        self.scales = machine.vector_bits == 512  # AVX-512 multiplies by a power of two in one instruction
 
     # Small steps.
 
@@ -91,51 +100,64 @@ class Polynomials:
     # Exponentials.
 
     def exp(self, x: Plain) -> Plain:
-        x = self.choose(self.test("ogt", x, 89.0), self.like(x, 89.0), x)
-        x = self.choose(self.test("olt", x, -104.0), self.like(x, -104.0), x)
+        if not self._is_native(x):
+            x = self._limited(x, -104.0, 89.0)
         shifted = self.fma(x, math.log2(math.e), _MAGIC)
         n = self.op("subf", shifted, _MAGIC)
         r = self.fma(n, -_LN2_HIGH, x)
         r = self.fma(n, -_LN2_LOW, r)
-        return self._scaled(r, n, shifted)
+        if self._is_native(x):  # what is infinite has no rest: any will do
+            r = self._native("range.ps", [r, self.like(r, 0.5)], _SMALLER_MAGNITUDE)
+        return self._scaled(self.horner(r, _EXP), n, shifted)
 
     def exp2(self, x: Plain) -> Plain:
-        x = self.choose(self.test("ogt", x, 129.0), self.like(x, 129.0), x)
-        x = self.choose(self.test("olt", x, -151.0), self.like(x, -151.0), x)
+        if self._is_native(x):
+            rest = self._native("reduce.ps", [x], _REST_OF_NEAREST)
+            return self._scaled(self.horner(rest, _EXP2), self.op("subf", x, rest), x)
+        x = self._limited(x, -151.0, 129.0)
         shifted = self.op("addf", x, _MAGIC)
         n = self.op("subf", shifted, _MAGIC)
-        r = self.op("mulf", self.op("subf", x, n), math.log(2))
-        return self._scaled(r, n, shifted)
+        return self._scaled(self.horner(self.op("subf", x, n), _EXP2), n, shifted)
 
-    def _scaled(self, r: Plain, n: Plain, shifted: Plain) -> Plain:
-        """exp(r) · 2**n, `shifted` being n + magic; the power is applied in two halves, for subnormal results."""
-        square = self.op("mulf", r, r)
-        value = self.fma(self.horner(r, _EXP), square, r)
-        value = self.op("addf", value, 1.0)
-        if self.scales and isinstance(value, Vector) and isinstance(n, Vector) and value.width % self.native == 0:
-            return self._scaled_natively(value, n)
+    def _limited(self, x: Plain, low: float, high: float) -> Plain:
+        x = self.choose(self.test("ogt", x, high), self.like(x, high), x)
+        return self.choose(self.test("olt", x, low), self.like(x, low), x)
+
+    def _scaled(self, value: Plain, n: Plain, shifted: Plain) -> Plain:
+        """value · 2**n, `shifted` being n + magic: rounded once, or in two halves, for subnormal results."""
+        if self._is_native(value):
+            return self._native("scalef.ps", [value, n])
         bits = self.cast("arith.bitcast", shifted, "i32")
         half = self.op("shrsi", bits, 1)
         rest = self.b.binary("subi", bits, half)
         return self.b.binary("mulf", self.b.binary("mulf", value, self._power(half)), self._power(rest))
 
-    def _scaled_natively(self, value: Vector, n: Vector) -> Plain:
-        """value · 2**n, rounded once, vector by vector: infinite and subnormal results included."""
-        b, lanes = self.b, self.native
+    def _power(self, n: Plain) -> Plain:
+        """2**n of n with the exponents' bias in its low bits; those of magic are shifted out."""
+        return self.cast("arith.bitcast", self.op("shli", n, 23), "f32")
+
+    # AVX-512's own instructions, which take infinities and NaN as they are.
+
+    def _is_native(self, x: Plain) -> bool:
+        return self.native == 16 and isinstance(x, Vector) and x.width % 16 == 0
+
+    def _native(self, name: str, operands: Sequence[Plain], mode: int | None = None) -> Plain:
+        """An instruction on vectors of 16 lanes, one after the other."""
+        b = self.b
+        vectors = [each for each in operands if isinstance(each, Vector)]
+        every, exceptions = b.constant(-1, "i16").name, b.constant(_EXCEPTIONS_AS_EVER, "i32").name
+        given = [b.constant(mode, "i32").name] if mode is not None else []
         parts = []
-        for first in range(0, value.width, lanes):
-            x, power = (b.shuffle(each, each, range(first, first + lanes)) for each in (value, n))
-            every, mode = b.constant(-1, "i16").name, b.constant(4, "i32").name
-            call = f'llvm.call_intrinsic "{_SCALE}"({x.name}, {power.name}, {x.name}, {every}, {mode})'
-            types = ", ".join([x.type] * 3)
-            parts.append(Vector(b.emit(f"{call} : ({types}, i16, i32) -> {x.type}"), value.element, lanes))
+        for first in range(0, vectors[0].width, 16):
+            taken = [b.shuffle(each, each, range(first, first + 16)) for each in vectors]
+            names = ", ".join([*(each.name for each in taken), *given, taken[0].name, every, exceptions])
+            type_ = taken[0].type
+            types = ", ".join([type_] * len(taken) + ["i32"] * len(given) + [type_, "i16", "i32"])
+            call = f'llvm.call_intrinsic "{_AVX512}.{name}.512"({names}) : ({types}) -> {type_}'
+            parts.append(Vector(b.emit(call), vectors[0].element, 16))
         while len(parts) > 1:
             parts = [b.shuffle(x, y, range(2 * x.width)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
         return parts[0]
-
-    def _power(self, n: Plain) -> Plain:
-        """2**n for a normal result; the bits of magic, or of its half, in `n` are shifted out."""
-        return self.cast("arith.bitcast", self.op("addi", self.op("shli", n, 23), 127 << 23), "f32")
 
     # Logarithms.
 

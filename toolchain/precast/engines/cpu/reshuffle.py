@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from precast.engines.cpu import memory, nests
-from precast.engines.cpu.ir import Op, Type, Value
+from precast.engines.cpu.context import Context
+from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.shapes import is_view
-from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar
+from precast.engines.cpu.values import Affine, Buffer, Cursor, Form, Plain, Scalar, Vector
 
 
 def _buffer_of(kernel: Kernel, value: Value) -> Buffer:
@@ -88,38 +89,78 @@ def lower_gather(kernel: Kernel, operation: Op) -> None:
     context.places[operation.result] = result
 
 
-_COUNTED_AT_ONCE = 8
+_MOST_COUNTERS = 4096  # of all tables together: they stay in the first-level cache
 
 
 def lower_histogram(kernel: Kernel, operation: Op) -> None:
-    """Counts of each bin; values outside the bins and masked-off ones go into one more that nobody reads."""
-    context, b = kernel.context, kernel.context.b
+    """Counts of each bin; values outside the bins and masked-off ones go into one more that nobody reads.
+
+    Neighbours count in tables of their own, added up at the end: equal ones need not wait for one counter.
+    """
+    context = kernel.context
     bins, element = operation.result.type.shape[0], operation.result.type.element
-    counts = context.allocate(Type(element, (bins + 1,)))
-    result = Buffer(counts.pointer, element, (bins,))
-    _clear(kernel, result)
+    most = min(_MOST_COUNTERS, operation.operands[0].type.count)
+    tables = next(each for each in (4, 2, 1) if each == 1 or each * bins <= most)
+    counts = context.allocate(Type(element, (tables * bins + 1,)))
+    _clear(kernel, Buffer(counts.pointer, element, (tables * bins,)))
+    _count(kernel, operation, counts, tables)
+    context.places[operation.result] = _add_tables(kernel, Buffer(counts.pointer, element, (tables, bins)))
+
+
+def _count(kernel: Kernel, operation: Op, counts: Buffer, tables: int) -> None:
+    context, b = kernel.context, kernel.context.b
     source, *mask = operation.operands
     lane = nests.last_wide_dimension(source.type.shape)
-    nest = nests.plan_nest(context, source.type.shape, lane, width=_COUNTED_AT_ONCE)
+    nest = nests.plan_nest(context, source.type.shape, lane, width=context.machine.lanes(32))
+    bins = operation.result.type.shape[0]
 
     def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
         condition = context.evaluate(mask[0], cursor) if mask else None
         if memory.is_false(condition):
             return []
-        value = b.vector(context.evaluate(source, cursor), cursor.width)
-        wide = b.vector(b.resize(value, "i64", signed=False), cursor.width)
-        inside: Form = b.compare("ult", wide, b.index(bins))
-        if condition is not None:
-            inside = b.binary("andi", inside, b.vector(condition, cursor.width))
-        slots = b.vector(b.select(inside, wide, b.index(bins), cursor.width), cursor.width)
-        for slot in range(cursor.width):
-            place = Cursor((b.extract(slots, slot),), None, 1)
+        slots = _find_slots(context, context.evaluate(source, cursor), condition, bins, tables, cursor.width)
+        for slot in memory.spread(context, slots):
+            place = Cursor((b.wide(slot, signed=False),), None, 1)
             old = b.plain(memory.read_buffer(context, counts, place), 1)
-            memory.write_buffer(context, counts, place, b.binary("addi", old, b.constant(1, element)))
+            memory.write_buffer(context, counts, place, b.binary("addi", old, b.constant(1, counts.element)))
         return []
 
     nests.emit_nest(context, nest, operation.operands, body)
-    context.places[operation.result] = result
+
+
+def _find_slots(context: Context, value: Form, condition: Form | None, bins: int, tables: int, width: int) -> Vector:
+    """Each lane's counter as an i32; the one after all tables for what is not counted."""
+    b = context.b
+    wide = b.vector(value, width)
+    if ELEMENT_BITS[wide.element] < 32:
+        wide = b.vector(b.resize(wide, "i32", signed=False), width)
+    inside: Form = b.compare("ult", wide, b.constant(bins, wide.element))
+    if condition is not None:
+        inside = b.binary("andi", inside, b.vector(condition, width))
+    firsts = b.dense([lane % tables * bins for lane in range(width)], "i32")
+    slots = b.binary("addi", b.resize(wide, "i32"), firsts)
+    return b.vector(b.select(inside, slots, b.constant(tables * bins, "i32"), width), width)
+
+
+def _add_tables(kernel: Kernel, tables: Buffer) -> Buffer:
+    """The first table, to which the others are added."""
+    context, b = kernel.context, kernel.context.b
+    count, bins = tables.shape
+    result = Buffer(tables.pointer, tables.element, (bins,))
+    nest = nests.plan_nest(context, (bins,), nests.last_wide_dimension((bins,)))
+
+    def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
+        lane = None if cursor.lane is None else 1
+        places = [Cursor((b.index(table), *cursor.index), lane, cursor.width) for table in range(count)]
+        total, *others = (b.plain(memory.read_buffer(context, tables, place), cursor.width) for place in places)
+        for each in others:
+            total = b.binary("addi", total, each)
+        memory.write_buffer(context, result, cursor, total)
+        return []
+
+    if count > 1:
+        nests.emit_nest(context, nest, [], body)
+    return result
 
 
 def _clear(kernel: Kernel, buffer: Buffer) -> None:

@@ -69,15 +69,39 @@ def emit_turned(
 
 
 def transpose(b: Builder, rows: list[Vector]) -> list[Vector]:
-    """A square of vectors transposed, in log₂ rounds that exchange off-diagonal blocks of half the size."""
+    """A square of vectors transposed: blocks of 128 bits change places, what is in a block is interleaved.
+
+    x86 has one instruction for each of these steps.
+    """
     rows = list(rows)
-    lanes = range(len(rows))
+    inside = min(len(rows), max(1, 128 // ELEMENT_BITS[rows[0].element]))
     half = len(rows) // 2
-    while half:
-        for first in (row for row in lanes if not row & half):
-            a, c = rows[first], rows[first + half]
-            low = [lane if not lane & half else lane - half + len(rows) for lane in lanes]
-            high = [lane + half if not lane & half else lane + len(rows) for lane in lanes]
-            rows[first], rows[first + half] = b.shuffle(a, c, low), b.shuffle(a, c, high)
+    while half >= inside:
+        for first in (row for row in range(len(rows)) if not row & half):
+            rows[first], rows[first + half] = _exchange(b, rows[first], rows[first + half], half)
         half //= 2
+    groups = [rows[first : first + inside] for first in range(0, len(rows), inside)]
+    return [row for group in groups for row in _interleave_blocks(b, group)]
+
+
+def _exchange(b: Builder, x: Vector, y: Vector, half: int) -> tuple[Vector, Vector]:
+    """Every second block of `half` lanes of one vector for the block before it of the other."""
+    lanes = range(x.width)
+    low = [lane if not lane & half else lane - half + x.width for lane in lanes]
+    high = [lane + half if not lane & half else lane + x.width for lane in lanes]
+    return b.shuffle(x, y, low), b.shuffle(x, y, high)
+
+
+def _interleave_blocks(b: Builder, rows: list[Vector]) -> list[Vector]:
+    """Transposes each square of as many lanes as there are rows: in log₂ rounds, the one half with the other."""
+    count = len(rows)
+    for _ in range(count.bit_length() - 1):
+        pairs = zip(rows[: count // 2], rows[count // 2 :], strict=True)
+        rows = [_interleave(b, x, y, count, side) for x, y in pairs for side in (0, count // 2)]
     return rows
+
+
+def _interleave(b: Builder, x: Vector, y: Vector, block: int, side: int) -> Vector:
+    """Lanes of x and y in turn: of each block the half that begins at `side`."""
+    firsts = [start + side + lane for start in range(0, x.width, block) for lane in range(block // 2)]
+    return b.shuffle(x, y, [lane + other for lane in firsts for other in (0, x.width)])

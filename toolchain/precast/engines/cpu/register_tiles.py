@@ -1,0 +1,138 @@
+"""A product's innermost loops: tiles of sums in registers. In: packed operands. Out: the loops' text.
+
+A tile of `rows` × `columns` sums stays in registers while K is run through, a few steps of it in each round.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from precast.engines.cpu import memory
+from precast.engines.cpu.context import Context
+from precast.engines.cpu.ir import ELEMENT_BITS
+from precast.engines.cpu.machine import Machine
+from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar, Vector
+
+_STEPS = 2  # of K in each round
+Begin = Callable[[Cursor], Plain]
+End = Callable[[Cursor, Plain], None]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """The register tile and the sizes of one product."""
+
+    m: int
+    n: int
+    k: int
+    rows: int
+    columns: int
+
+    @property
+    def low(self) -> int:
+        """The rows of the lower tiles, of which there are at most two, where high ones do not fit."""
+        return min(self.m, self.rows * 2 // 3)
+
+    @property
+    def in_high(self) -> int:
+        """The rows that are in high tiles."""
+        return 0 if self.rows > self.m else self.m // (2 * self.rows) * (2 * self.rows)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How many rows, panels of columns and steps of K are run through."""
+
+    rows: Scalar
+    panels: Scalar
+    depth: Scalar
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every tile is computed."""
+        return self.rows.constant is not None and self.panels.constant is not None
+
+
+def plan_tile(machine: Machine, m: int, n: int, k: int, element: str) -> Tile:
+    """Sums in three quarters of the registers, in wide tiles: a load of the panel serves few rows, one of a row more.
+
+    6 × 16 f32 on AVX2, 6 × 64 on AVX-512.
+    """
+    lanes = machine.lanes(ELEMENT_BITS[element])
+    vectors = min(machine.registers // 8, max(1, n // lanes))
+    return Tile(m, n, k, machine.registers * 3 // 4 // vectors, min(n, vectors * lanes))
+
+
+def multiply_add(context: Context, left: Plain, right: Plain, total: Plain) -> Plain:
+    """left · right + total, in one rounding where the machine has that."""
+    b = context.b
+    if total.element[0] == "i":
+        return b.binary("addi", total, b.binary("muli", left, right))
+    if context.machine.fused:
+        return b.like(total, f"math.fma {left.name}, {right.name}, {total.name} : {total.type}")
+    return b.binary("addf", total, b.binary("mulf", left, right))
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of one product of `rows`, [m][k], and `panels`, [n / columns][k][columns]."""
+
+    context: Context
+    tile: Tile
+    rows: Buffer
+    panels: Buffer
+    bounds: Bounds
+
+    def emit(self, begin: Begin, end: End) -> None:
+        """`begin` answers what a row of a tile begins with, `end` takes what it adds up to."""
+        b = self.context.b
+
+        def over_panels(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
+            for first, last, height in self._heights():
+                one = functools.partial(self._one, panel, height, begin, end)
+                b.loop(first, last, height, [], one)
+            return []
+
+        b.loop(b.index(0), self.bounds.panels, 1, [], over_panels)
+
+    def _heights(self) -> Iterator[tuple[Scalar, Scalar, int]]:
+        """The rows from the first to the last in tiles of a height."""
+        b, tile = self.context.b, self.tile
+        high = tile.in_high
+        yield b.index(0), b.integer("minsi", self.bounds.rows, high), tile.rows
+        if high < tile.m:
+            yield b.index(high), self.bounds.rows, tile.low
+
+    def _one(self, panel: Scalar, height: int, begin: Begin, end: End, row: Scalar, _: list[Plain]) -> Sequence[Plain]:
+        b, columns = self.context.b, self.tile.columns
+        with self.context.scope():
+            column = b.integer("muli", panel, columns)
+            lane = None if columns == 1 else 1
+            places = [Cursor((b.integer("addi", row, r), column), lane, columns) for r in range(height)]
+            steps = min(_STEPS, self.tile.k)
+
+            def round_(k: Scalar, totals: list[Plain]) -> Sequence[Plain]:
+                for step in range(steps):
+                    totals = self._step(panel, row, b.integer("addi", k, step), totals)
+                return totals
+
+            totals = b.loop(b.index(0), self.bounds.depth, steps, [begin(each) for each in places], round_)
+            for each, total in zip(places, totals, strict=True):
+                end(each, total)
+        return []
+
+    def _step(self, panel: Scalar, row: Scalar, k: Scalar, totals: list[Plain]) -> list[Plain]:
+        """The products of one column of the rows with one row of the panel."""
+        b, columns = self.context.b, self.tile.columns
+        inner = Cursor((panel, k, b.index(0)), None if columns == 1 else 2, columns)
+        right = b.plain(memory.read_buffer(self.context, self.panels, inner), columns)
+        return [self._add(b.integer("addi", row, r), k, right, total) for r, total in enumerate(totals)]
+
+    def _add(self, row: Scalar, k: Scalar, right: Plain, total: Plain) -> Plain:
+        b = self.context.b
+        left = b.plain(memory.read_buffer(self.context, self.rows, Cursor((row, k), None, 1)), 1)
+        if isinstance(right, Vector):
+            left = b.vector(left, right.width)
+        return multiply_add(self.context, left, right, total)
