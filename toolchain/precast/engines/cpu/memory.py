@@ -76,14 +76,6 @@ def write_buffer(context: Context, buffer: Buffer, cursor: Cursor, value: Form) 
     store(context, buffer_pointer(context, buffer, cursor), value, None, buffer.element, cursor.width)
 
 
-def spread(context: Context, vector: Vector) -> list[Scalar]:
-    """A vector's lanes as scalars by way of memory, where a lane is one load: many are got sooner than in registers."""
-    b, bounce, element = context.b, context.bounce, vector.element
-    b.line(f"llvm.store volatile {vector.name}, {bounce} {{alignment = 64 : i64}} : {vector.type}, !llvm.ptr")
-    places = [b.offset(bounce, b.index(lane), element) for lane in range(vector.width)]
-    return [Scalar(_load_text(b, place, element, memory_type(element), volatile=True), element) for place in places]
-
-
 # Loads.
 
 

@@ -88,14 +88,14 @@ class Tiles:
     def emit(self, begin: Begin, end: End) -> None:
         """`begin` answers what a row of a tile begins with, `end` takes what it adds up to."""
         b = self.context.b
+        for first, last, height in self._heights():
+            across = functools.partial(self._across, height, begin, end)
+            b.loop(first, last, height, [], across)
 
-        def over_panels(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
-            for first, last, height in self._heights():
-                one = functools.partial(self._one, panel, height, begin, end)
-                b.loop(first, last, height, [], one)
-            return []
-
-        b.loop(b.index(0), self.bounds.panels, 1, [], over_panels)
+    def _across(self, height: int, begin: Begin, end: End, row: Scalar, _: list[Plain]) -> Sequence[Plain]:
+        """The tiles of some rows, which stay in the first-level cache meanwhile."""
+        one = functools.partial(self._one, row, height, begin, end)
+        return self.context.b.loop(self.context.b.index(0), self.bounds.panels, 1, [], one)
 
     def _heights(self) -> Iterator[tuple[Scalar, Scalar, int]]:
         """The rows from the first to the last in tiles of a height."""
@@ -105,7 +105,7 @@ class Tiles:
         if high < tile.m:
             yield b.index(high), self.bounds.rows, tile.low
 
-    def _one(self, panel: Scalar, height: int, begin: Begin, end: End, row: Scalar, _: list[Plain]) -> Sequence[Plain]:
+    def _one(self, row: Scalar, height: int, begin: Begin, end: End, panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
         b, columns = self.context.b, self.tile.columns
         with self.context.scope():
             column = b.integer("muli", panel, columns)

@@ -89,6 +89,7 @@ def lower_gather(kernel: Kernel, operation: Op) -> None:
     context.places[operation.result] = result
 
 
+_COUNTED_AT_ONCE = 8
 _MOST_COUNTERS = 4096  # of all tables together: they stay in the first-level cache
 
 
@@ -111,7 +112,7 @@ def _count(kernel: Kernel, operation: Op, counts: Buffer, tables: int) -> None:
     context, b = kernel.context, kernel.context.b
     source, *mask = operation.operands
     lane = nests.last_wide_dimension(source.type.shape)
-    nest = nests.plan_nest(context, source.type.shape, lane, width=context.machine.lanes(32))
+    nest = nests.plan_nest(context, source.type.shape, lane, width=_COUNTED_AT_ONCE)
     bins = operation.result.type.shape[0]
 
     def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
@@ -119,8 +120,8 @@ def _count(kernel: Kernel, operation: Op, counts: Buffer, tables: int) -> None:
         if memory.is_false(condition):
             return []
         slots = _find_slots(context, context.evaluate(source, cursor), condition, bins, tables, cursor.width)
-        for slot in memory.spread(context, slots):
-            place = Cursor((b.wide(slot, signed=False),), None, 1)
+        for lane in range(cursor.width):
+            place = Cursor((b.wide(b.extract(slots, lane), signed=False),), None, 1)
             old = b.plain(memory.read_buffer(context, counts, place), 1)
             memory.write_buffer(context, counts, place, b.binary("addi", old, b.constant(1, counts.element)))
         return []
