@@ -115,6 +115,35 @@ def test_products_of_masked_operands(level, turn):
             assert np.array_equal(ragged_dot(a, b, c, m, n, k, level, turn), expected), (m, n, k)
 
 
+def test_a_large_block_is_asked_for_while_the_one_before_is_multiplied():
+    rng = np.random.default_rng(11)
+    m, n, k = 130, 70, 200
+    a, b = rng.integers(-4, 5, (m, k)).astype(np.float32), rng.integers(-4, 5, (k, n)).astype(np.float32)
+    c = rng.integers(-9, 9, (256, 128)).astype(np.float32)
+    expected = c.copy()
+    expected[:m, :n] += a @ b
+    assert np.array_equal(ragged_dot(a, b, c, m, n, k, blocks=(256, 128, 64)), expected)
+    types = {
+        "out": "*fp32",
+        "a": "*fp32",
+        "b": "*fp32",
+        "c": "*fp32",
+        **dict.fromkeys(["m", "n", "k", "sa", "sb"], "i32"),
+    }
+    for bm, asked in [(256, True), (16, False)]:
+        kernel = build(ragged_dot_kernel, types, {"BM": bm, "BN": 16, "BK": 64, "TURN": False})
+        assert ("llvm.intr.prefetch" in kernel.loops) is asked
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("m", "n"), [(1, 64), (2, 2), (4, 1), (8, 32), (16, 128), (64, 16), (128, 64)])
+def test_tiles_of_every_height_and_width(level, m, n):
+    rng = np.random.default_rng(m * n)
+    a, b = rng.integers(-4, 5, (m, 20)).astype(np.float32), rng.integers(-4, 5, (20, n)).astype(np.float32)
+    c = rng.integers(-9, 9, (m, n)).astype(np.float32)
+    assert np.array_equal(ragged_dot(a, b, c, m, n, 20, level, blocks=(m, n, 16)), c + a @ b)
+
+
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 def test_zeros_of_a_mask_times_what_is_not_finite(value):
     """A row that the mask turns off is NaN in the columns whose factor is not finite, as it is on a GPU."""

@@ -105,6 +105,10 @@ class Analysis:
         """Whether `operation` runs exactly as often as `value` is defined, as far as loops go."""
         return self._loops_of(value) == self._loops[operation]
 
+    def innermost_loop(self, operation: Op) -> Op | None:
+        loops = self._loops[operation]
+        return loops[-1] if loops else None
+
     # Stores.
 
     def _group_stores(self, block: Block) -> None:

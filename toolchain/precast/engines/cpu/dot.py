@@ -17,6 +17,7 @@ from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
+from precast.engines.cpu.prefetching import find_ahead
 from precast.engines.cpu.register_tiles import Bounds, Tiles, multiply_add, plan_tile
 from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar
 from precast.engines.cpu.zeros import find_reach, furthest
@@ -181,7 +182,7 @@ class _Product:
     def _pack_panels(self, batch: tuple[Scalar, ...]) -> Packed:
         """B as [n / columns][k][columns]."""
         tile = self.tile
-        buffer = self.context.allocate(Type(self.element, (tile.n // tile.columns, tile.k, tile.columns)))
+        buffer = self.context.allocate(Type(self.element, (tile.panels, tile.k, tile.columns)))
         b = self.context.b
 
         def write(cursor: Cursor, form: Form) -> None:
@@ -262,12 +263,16 @@ class _Product:
             def end(cursor: Cursor, total: Plain) -> None:
                 memory.write_buffer(context, sums, full(cursor), self._with_zeros(total, bounds.depth))
 
-            Tiles(context, self.tile, rows.buffer, panels.buffer, bounds).emit(begin, end)
+            Tiles(context, self.tile, rows.buffer, panels.buffer, bounds, self._find_before()).emit(begin, end)
+
+    def _find_before(self) -> Callable[[Scalar, int, Scalar], None]:
+        ahead = None if self.batch else find_ahead(self.kernel, self.operation, self.tile)
+        return ahead.ask if ahead else lambda row, height, panel: None
 
     def _find_bounds(self, rows: Packed, panels: Packed, batch: tuple[Scalar, ...]) -> Bounds:
         """What of the tiles is not known to add zeros: a row of zeros does so where the columns are finite."""
         b, tile = self.context.b, self.tile
-        everything = Bounds(b.index(tile.m), b.index(tile.n // tile.columns), b.index(tile.k))
+        everything = Bounds(b.index(tile.m), b.index(tile.panels), b.index(tile.k))
         if batch:
             return everything
         depth = furthest(b, find_reach(self.context, self.a, 1), find_reach(self.context, self.b, 0))

@@ -31,6 +31,10 @@ class Tile:
     columns: int
 
     @property
+    def panels(self) -> int:
+        return self.n // self.columns
+
+    @property
     def low(self) -> int:
         """The rows of the lower tiles, of which there are at most two, where high ones do not fit."""
         return min(self.m, self.rows * 2 // 3)
@@ -84,6 +88,7 @@ class Tiles:
     rows: Buffer
     panels: Buffer
     bounds: Bounds
+    before: Callable[[Scalar, int, Scalar], None]  # is told each tile's first row, height and panel
 
     def emit(self, begin: Begin, end: End) -> None:
         """`begin` answers what a row of a tile begins with, `end` takes what it adds up to."""
@@ -112,6 +117,7 @@ class Tiles:
             lane = None if columns == 1 else 1
             places = [Cursor((b.integer("addi", row, r), column), lane, columns) for r in range(height)]
             steps = min(_STEPS, self.tile.k)
+            self.before(row, height, panel)
 
             def round_(k: Scalar, totals: list[Plain]) -> Sequence[Plain]:
                 for step in range(steps):

@@ -1,0 +1,98 @@
+"""What the next round of a loop loads for a product, asked for meanwhile. In: the product and its loop. Out: text.
+
+Each tile of sums asks for its share of the lines, so that they come while products are made. Where an address cannot be
+told yet, nothing is asked for; a wrong one does no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from precast.engines.cpu import shapes
+from precast.engines.cpu.context import Context
+from precast.engines.cpu.ir import Op, Value, element_bytes
+from precast.engines.cpu.kernel import Kernel
+from precast.engines.cpu.register_tiles import Tile
+from precast.engines.cpu.steps import advanced, find_steps
+from precast.engines.cpu.strides import Strides
+from precast.engines.cpu.values import Cursor, Scalar, Shifted
+
+_LINE, _WORTH_IT = 64, 1 << 15  # bytes; less than that is soon there
+_TO_SECOND_LEVEL = "{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}"
+_PASSED = (*shapes.MOVES, "arith.extf", "arith.truncf", "tt.fp_to_fp", "arith.extsi", "arith.extui")
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """The pointers of blocks that a loop loads each time round."""
+
+    context: Context
+    loop: Op
+    pointers: tuple[Value, ...]
+    tile: Tile
+
+    def ask(self, row: Scalar, height: int, panel: Scalar) -> None:
+        """Asks for the share of the tile of `height` rows from `row` on."""
+        with _next_round(self.context, self.loop):
+            for pointer in self.pointers:
+                self._ask(pointer, row, height, panel)
+
+    def _ask(self, pointer: Value, row: Scalar, height: int, panel: Scalar) -> None:
+        b, tile, element = self.context.b, self.tile, pointer.type.pointee
+        rows, columns = pointer.type.shape
+        first = b.integer("divui", b.integer("muli", row, rows), tile.m)
+        width = max(1, columns // tile.panels)
+        for each in range(-(-height * rows // tile.m)):
+            place = Cursor((b.integer("addi", first, each), b.integer("muli", panel, width)), None, 1, address=True)
+            address = b.plain(self.context.evaluate(pointer, place), 1)
+            for column in range(0, width, _LINE // element_bytes(element)):
+                line = b.offset(address.name, b.index(column), element)
+                b.line(f'"llvm.intr.prefetch"({line}) {_TO_SECOND_LEVEL} : (!llvm.ptr) -> ()')
+
+
+def find_ahead(kernel: Kernel, operation: Op, tile: Tile) -> Ahead | None:
+    """What to ask for in a product that a counted loop makes each time round."""
+    loop = kernel.analysis.innermost_loop(operation)
+    if loop is None or loop.name != "scf.for":
+        return None
+    strides = Strides(kernel.context)
+    loads = [_find_load(each) for each in operation.operands[:2]]
+    pointers = tuple(
+        load.operands[0]
+        for load in loads
+        if load is not None and kernel.analysis.same_loops(load.result, operation) and _is_wide(strides, load)
+    )
+    return Ahead(kernel.context, loop, pointers, tile) if pointers else None
+
+
+def _find_load(value: Value) -> Op | None:
+    while value.definition is not None and value.definition.name in _PASSED:
+        value = value.definition.operands[0]
+    return value.definition if value.definition is not None and value.definition.name == "tt.load" else None
+
+
+def _is_wide(strides: Strides, load: Op) -> bool:
+    type_ = load.result.type
+    if len(type_.shape) != 2 or type_.count * element_bytes(type_.element) < _WORTH_IT:
+        return False
+    return strides.along(load.operands[0], 1) == 1
+
+
+@contextmanager
+def _next_round(context: Context, loop: Op) -> Iterator[None]:
+    """Inside, what a loop counts and what it advances are as they will be in its next round."""
+    arguments, yielded = loop.body.arguments, loop.body.terminator.operands
+    index = context.scalar(arguments[0])
+    with context.region():
+        following: dict[Value, Scalar | Shifted] = {
+            arguments[0]: context.b.integer("addi", index, context.scalar(loop.operands[2]))
+        }
+        for argument, value in zip(arguments[1:], yielded, strict=True):
+            place, steps = context.places.get(argument), find_steps(argument, value)
+            if isinstance(place, Shifted) and steps:
+                following[argument] = Shifted(place.start, advanced(context, place.distance, steps))
+        for argument, shifted in following.items():
+            context.places[argument] = shifted
+        yield
