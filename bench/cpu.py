@@ -182,13 +182,14 @@ class Bench:
         ours = self.bind(kernel, (triton.cdiv(n, 1024),), out, x, index, n)
         return self._same(ours, self.reference("gather", theirs, x, index, n), out, theirs, 0)
 
-    def histogram(self, n: int, bins: int) -> Case:
+    def histogram(self, n: int, bins: int, block: int = 16384) -> Case:
+        """In blocks large enough that their atomic additions, one for each bin, are few beside the elements."""
         x, out, theirs = array(n, np.int32), array(bins, np.int32), array(bins, np.int32)
         x[:] = np.random.default_rng(3).integers(0, bins, n)
         kernel = self.build(
-            histogram_kernel, {"counts": "*i32", "x": "*i32", "n": "i64"}, {"BINS": bins, "BLOCK": 2048}
+            histogram_kernel, {"counts": "*i32", "x": "*i32", "n": "i64"}, {"BINS": bins, "BLOCK": block}
         )
-        run = self.bind(kernel, (triton.cdiv(n, 2048),), out, x, n)
+        run = self.bind(kernel, (triton.cdiv(n, block),), out, x, n)
 
         def ours() -> None:
             out[:] = 0

@@ -272,14 +272,11 @@ def histogram_kernel(out, x, n, BINS: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(out + tl.arange(0, BINS), tl.histogram(tl.load(x + i, mask=i < n, other=-1), BINS, mask=i < n))
 
 
-@pytest.mark.parametrize("element", ["i32", "i64", "i16"])
+@pytest.mark.parametrize("element", ["i32", "u32"])
 def test_histograms_count_what_is_in_a_bin(element):
-    kinds = {"i16": np.int16, "i32": np.int32, "i64": np.int64}
     for bins, block, n in [(16, 256, 256), (16, 256, 250), (2, 8, 7), (4, 1, 1), (64, 32, 30), (2048, 4096, 4001)]:
-        x = RANDOM.integers(-2, bins + 2, block).astype(kinds[element])
+        x = RANDOM.integers(-2, bins + 2, block).astype(NUMPY[element])
         x[::3] = x[0]
-        if element == "i64":
-            x[::5] += 1 << 40
         out = np.zeros(bins, np.int32)
         types = {"out": "*i32", "x": f"*{element}", "n": "i32"}
         build(histogram_kernel, types, {"BINS": bins, "BLOCK": block})((1,), out, x, n)

@@ -84,14 +84,12 @@ def arguments(op):
     return np.clip(np.concatenate([linear, tiny]), low, high).astype(np.float32)
 
 
-OWN_ON_AVX512 = ("exp", "exp2")  # through instructions of its own
+# Functions that have instructions of their own there.
+ON_AVX512 = [(op, level) for op in ("exp", "exp2") for level in LEVELS if level == "x86-64-v4"]
+ON_OLDER = [(op, level) for op in ERRORS for level in ("x86-64-v3", "x86-64-v2")]
 
 
-@pytest.mark.parametrize(
-    ("op", "level"),
-    [(op, level) for op in ERRORS for level in ("x86-64-v3", "x86-64-v2")]
-    + [(op, level) for op in OWN_ON_AVX512 for level in LEVELS if level == "x86-64-v4"],
-)
+@pytest.mark.parametrize(("op", "level"), ON_OLDER + ON_AVX512)
 def test_errors_in_ulp(op, level):
     x = arguments(op)
     out = np.zeros_like(x)
@@ -106,11 +104,11 @@ SPECIAL = np.array(
 )
 
 
-@pytest.mark.parametrize("level", [LEVEL, *(level for level in LEVELS if level == "x86-64-v4")])
-@pytest.mark.parametrize("op", ["exp", "exp2", "log", "log2", "erf", "tanh", "sin", "cos", "sqrt", "rsqrt", "abs"])
+SPECIAL_IN = ["exp", "exp2", "log", "log2", "erf", "tanh", "sin", "cos", "sqrt", "rsqrt", "abs"]
+
+
+@pytest.mark.parametrize(("op", "level"), [(op, LEVEL) for op in SPECIAL_IN] + ON_AVX512)
 def test_special_values(op, level):
-    if level != LEVEL and op not in OWN_ON_AVX512:
-        return
     x = np.tile(SPECIAL, 4)
     out = np.zeros_like(x)
     build(function_kernel, {"out": "*fp32", "x": "*fp32"}, {"OP": op, "BLOCK": 64}, level=level)((1,), out, x)

@@ -166,6 +166,50 @@ def test_products_that_are_left_out_make_positive_zeros():
 
 
 @triton.jit
+def kept_kernel(out, a, b, count, FORM: tl.constexpr, N: tl.constexpr):
+    i = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    x, y = tl.load(a + i), tl.load(b + i)
+    total = tl.zeros([N, N], tl.float32)
+    for k in range(count):
+        if FORM == "nested":
+            for _ in range(2):
+                total = tl.dot(x, tl.trans(y), total, input_precision="ieee")
+        elif FORM == "both":
+            total = tl.dot(y, tl.trans(y), total, input_precision="ieee")
+        elif FORM == "alike":
+            total = tl.dot(x, y, total, input_precision="ieee")
+        else:
+            total = tl.dot(x + k, tl.trans(y), total, input_precision="ieee")
+        if FORM == "changes":
+            y = y + 1
+    tl.store(out + i, total + y)
+
+
+def kept(form, a, b, count):
+    total, y = np.zeros_like(a), b
+    for k in range(count):
+        left = y if form == "both" else a + k if form in ("turned", "changes") else a
+        total = total + (2 if form == "nested" else 1) * (left @ (y if form == "alike" else y.T))
+        y = y + 1 if form == "changes" else y
+    return total + y
+
+
+@pytest.mark.parametrize("form", ["turned", "nested", "both", "alike", "changes"])
+def test_a_right_factor_that_stays_is_packed_before_the_loop(form):
+    size = 16
+    types = {"out": "*fp32", "a": "*fp32", "b": "*fp32", "count": "i32"}
+    kernel = build(kept_kernel, types, {"FORM": form, "N": size})
+    for count in (0, 1, 5):
+        a, b = (np.random.default_rng(seed).integers(-4, 5, (size, size)).astype(np.float32) for seed in (1, 2))
+        out = np.zeros_like(a)
+        kernel((1,), out, a, b, count)
+        assert np.array_equal(out, kept(form, a, b, count)), count
+    before, inside = kernel.loops.split(" : i32 {", 1)
+    assert ("vector.shuffle" in before) is (form not in ("alike", "changes"))
+    assert ("vector.shuffle" in inside) is (form == "changes")
+
+
+@triton.jit
 def running_kernel(out, x, n, count, FORM: tl.constexpr, N: tl.constexpr):
     i = tl.arange(0, N)
     total, other, p = tl.zeros([N], tl.float32), tl.full([N], 1, tl.int32), x + i

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from precast.engines.cpu import assignment
+from precast.engines.cpu import assignment, dot
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import Block, Op, Value
@@ -55,6 +55,7 @@ def lower_for(kernel: Kernel, operation: Op) -> None:
         )
     ]
     assignment.assign(kernel, starts)
+    dot.pack_before(kernel, operation)
     in_registers = [each for each in carried if each.buffer is None and each.step != ()]
     first = [_first_scalar(context, each) for each in in_registers]
     index = Scalar(b.fresh(), lower.element)

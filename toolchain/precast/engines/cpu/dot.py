@@ -9,30 +9,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from precast.engines.cpu import floats, memory, nests, tiles
+from precast.engines.cpu import floats, kinds, memory, nests, shapes, tiles
 from precast.engines.cpu.conditions import find_conditions
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.prefetching import find_ahead
-from precast.engines.cpu.register_tiles import Bounds, Tiles, multiply_add, plan_tile
+from precast.engines.cpu.register_tiles import Bounds, Packed, Tiles, multiply_add, plan_tile
 from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar
 from precast.engines.cpu.zeros import find_reach, furthest
 
 
-@dataclass(frozen=True)
-class Packed:
-    """An operand as the product reads it; `finite` is an i1 that is only set where every element is known to be."""
-
-    buffer: Buffer
-    finite: Scalar
-
-
 def lower_dot(kernel: Kernel, operation: Op) -> None:
     _Product(kernel, operation).lower()
+
+
+def pack_before(kernel: Kernel, loop: Op) -> None:
+    """Packs the right factors of a loop's products that stay what they are while it runs: once, before it."""
+    for operation in loop.walk():
+        if operation.name == "tt.dot" and operation not in kernel.packed and _stays(kernel, operation.operands[1]):
+            kernel.packed[operation] = _Product(kernel, operation).pack_panels(())
+
+
+def _stays(kernel: Kernel, value: Value) -> bool:
+    """Whether a matrix, before a loop that uses it, is in a buffer, or is another's view that is."""
+    if len(value.type.shape) != 2:
+        return False
+    while value not in kernel.context.places and value not in kernel.analysis.materialized:
+        made = value.definition
+        if made is None or made.name not in shapes.MOVES or not kinds.is_lazy(made):
+            return False
+        value = made.operands[0]
+    return isinstance(kernel.context.places.get(value), Buffer)
 
 
 def keep_widened(kernel: Kernel, value: Value) -> bool:
@@ -179,7 +189,7 @@ class _Product:
         finite = self._pack(self.a, (tile.m, tile.k), batch, 1, 0, write)
         return Packed(buffer, finite)
 
-    def _pack_panels(self, batch: tuple[Scalar, ...]) -> Packed:
+    def pack_panels(self, batch: tuple[Scalar, ...]) -> Packed:
         """B as [n / columns][k][columns]."""
         tile = self.tile
         buffer = self.context.allocate(Type(self.element, (tile.panels, tile.k, tile.columns)))
@@ -245,7 +255,8 @@ class _Product:
     def _multiply(self, sums: Buffer, lazy: bool, batch: tuple[Scalar, ...]) -> None:
         context, columns = self.context, self.tile.columns
         with context.region():
-            rows, panels = self._pack_rows(batch), self._pack_panels(batch)
+            rows = self._pack_rows(batch)
+            panels = self.kernel.packed.get(self.operation) or self.pack_panels(batch)
             bounds = self._find_bounds(rows, panels, batch)
             if lazy and not bounds.everywhere:
                 self.kernel.write_value(self.kernel, self.c, sums)

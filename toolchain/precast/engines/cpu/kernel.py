@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from precast.engines.cpu.analyses import Analysis
 from precast.engines.cpu.context import Context
-from precast.engines.cpu.ir import Block, Value
+from precast.engines.cpu.ir import Block, Op, Value
+from precast.engines.cpu.register_tiles import Packed
 from precast.engines.cpu.values import Buffer
 
 
@@ -23,6 +24,7 @@ class Kernel:
     analysis: Analysis
     lower_block: Callable[[Kernel, Block], None]
     write_value: Callable[[Kernel, Value, Buffer], None]
+    packed: dict[Op, Packed] = field(default_factory=dict)  # right factors of products, packed before a loop
 
     def fill(self, value: Value, buffer: Buffer | None = None) -> Buffer:
         """Evaluates a tensor into a buffer, which is its place from now on."""

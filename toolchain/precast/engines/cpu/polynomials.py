@@ -101,7 +101,7 @@ class Polynomials:
 
     def exp(self, x: Plain) -> Plain:
         if not self._is_native(x):
-            x = self._limited(x, -104.0, 89.0)
+            x = self._limited(x, -254 * math.log(2), 89.0)
         shifted = self.fma(x, math.log2(math.e), _MAGIC)
         n = self.op("subf", shifted, _MAGIC)
         r = self.fma(n, -_LN2_HIGH, x)
@@ -114,12 +114,13 @@ class Polynomials:
         if self._is_native(x):
             rest = self._native("reduce.ps", [x], _REST_OF_NEAREST)
             return self._scaled(self.horner(rest, _EXP2), self.op("subf", x, rest), x)
-        x = self._limited(x, -151.0, 129.0)
+        x = self._limited(x, -254.0, 129.0)
         shifted = self.op("addf", x, _MAGIC)
         n = self.op("subf", shifted, _MAGIC)
         return self._scaled(self.horner(self.op("subf", x, n), _EXP2), n, shifted)
 
     def _limited(self, x: Plain, low: float, high: float) -> Plain:
+        """The lower limit's halves of a power are zeros: a result that underflowed would take x86 a hundred cycles."""
         x = self.choose(self.test("ogt", x, high), self.like(x, high), x)
         return self.choose(self.test("olt", x, low), self.like(x, low), x)
 

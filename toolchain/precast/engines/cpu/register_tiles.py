@@ -59,6 +59,14 @@ class Bounds:
         return self.rows.constant is not None and self.panels.constant is not None
 
 
+@dataclass(frozen=True)
+class Packed:
+    """An operand as the product reads it; `finite` is an i1 that is only set where every element is known to be."""
+
+    buffer: Buffer
+    finite: Scalar
+
+
 def plan_tile(machine: Machine, m: int, n: int, k: int, element: str) -> Tile:
     """Sums in three quarters of the registers, in wide tiles: a load of the panel serves few rows, one of a row more.
 
