@@ -270,11 +270,11 @@ class Bench:
         types = dict.fromkeys(["out", "a", "b", "bias"], "*fp32")
         types |= dict.fromkeys(["m", "n", "k", "out_stride", "a_stride", "b_stride"], "i32")
         constants = {
-            "HAS_BIAS": False, "ACTIVATION": "none", "PRECISION": "ieee", "BLOCK_M": 128, "BLOCK_N": 128,
-            "BLOCK_K": 64, "GROUP_M": 8,
+            "HAS_BIAS": False, "ACTIVATION": "none", "PRECISION": "ieee", "BLOCK_M": 128, "BLOCK_N": 256,
+            "BLOCK_K": 128, "GROUP_M": 8,
         }  # fmt: skip
         kernel = self.build(matmul_kernel, types, constants)
-        grid = (triton.cdiv(m, 128) * triton.cdiv(n, 128),)
+        grid = (triton.cdiv(m, 128) * triton.cdiv(n, 256),)
         arguments = (out, a, b, 0, m, n, k, n, k, n)
         ours = self.bind(kernel, grid, *arguments, parts=max(parts, 1))
         theirs: Run = self.bind(kernel, grid, *arguments) if parts else lambda: a @ b
@@ -287,9 +287,9 @@ class Bench:
     def _of_peak(self, ours: Run, check: Run, operations: float) -> Case:
         """Against fused multiply-adds alone."""
         out, steps = array(16), 20_000
-        lanes = self.peak.multiply_add(ctypes.c_void_p(out.ctypes.data), ctypes.c_long(1))
+        round_operations = self.peak.multiply_add(ctypes.c_void_p(out.ctypes.data), ctypes.c_long(1))
         given = ctypes.c_void_p(out.ctypes.data), ctypes.c_long(steps)
-        return Case(ours, lambda: (self.peak.multiply_add(*given), out), check, 2.0 * 16 * lanes * steps / operations)
+        return Case(ours, lambda: (self.peak.multiply_add(*given), out), check, round_operations * steps / operations)
 
     def attention(self, length: int, depth: int, dtype: str) -> Case:
         """Four heads, not causal: the operations of the two products are counted."""

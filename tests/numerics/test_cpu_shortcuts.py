@@ -123,6 +123,10 @@ def test_a_large_block_is_asked_for_while_the_one_before_is_multiplied():
     expected = c.copy()
     expected[:m, :n] += a @ b
     assert np.array_equal(ragged_dot(a, b, c, m, n, k, blocks=(256, 128, 64)), expected)
+    wide = np.hstack([c[:64], c[64:128]])
+    expected = wide.copy()
+    expected[:60, :n] += a[:60] @ b
+    assert np.array_equal(ragged_dot(a[:60], b, wide, 60, n, k, blocks=(64, 256, 64)), expected)
     types = {
         "out": "*fp32",
         "a": "*fp32",

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 from precast.engines.cpu import memory
 from precast.engines.cpu.context import Context
-from precast.engines.cpu.ir import ELEMENT_BITS
+from precast.engines.cpu.ir import ELEMENT_BITS, element_bytes
 from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar, Vector
 
 _STEPS = 2  # of K in each round
+_FIRST_LEVEL_BYTES = 1 << 15
 Begin = Callable[[Cursor], Plain]
 End = Callable[[Cursor, Plain], None]
 
@@ -100,15 +101,32 @@ class Tiles:
 
     def emit(self, begin: Begin, end: End) -> None:
         """`begin` answers what a row of a tile begins with, `end` takes what it adds up to."""
-        b = self.context.b
-        for first, last, height in self._heights():
-            across = functools.partial(self._across, height, begin, end)
-            b.loop(first, last, height, [], across)
+        one = functools.partial(self._one, begin, end)
+        if self._panels_stay():
+            self._over_rows(lambda row, height: self._over_panels(lambda panel: one(row, height, panel)))
+        else:
+            self._over_panels(lambda panel: self._over_rows(lambda row, height: one(row, height, panel)))
 
-    def _across(self, height: int, begin: Begin, end: End, row: Scalar, _: list[Plain]) -> Sequence[Plain]:
-        """The tiles of some rows, which stay in the first-level cache meanwhile."""
-        one = functools.partial(self._one, row, height, begin, end)
-        return self.context.b.loop(self.context.b.index(0), self.bounds.panels, 1, [], one)
+    def _panels_stay(self) -> bool:
+        """Whether all panels stay in the first-level cache while rows pass by; else one does while all rows pass by."""
+        tile = self.tile
+        return tile.k * tile.n * element_bytes(self.panels.element) <= _FIRST_LEVEL_BYTES
+
+    def _over_panels(self, run: Callable[[Scalar], None]) -> None:
+        def body(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
+            run(panel)
+            return []
+
+        self.context.b.loop(self.context.b.index(0), self.bounds.panels, 1, [], body)
+
+    def _over_rows(self, run: Callable[[Scalar, int], None]) -> None:
+        for first, last, height in self._heights():
+
+            def body(row: Scalar, _: list[Plain], height: int = height) -> Sequence[Plain]:
+                run(row, height)
+                return []
+
+            self.context.b.loop(first, last, height, [], body)
 
     def _heights(self) -> Iterator[tuple[Scalar, Scalar, int]]:
         """The rows from the first to the last in tiles of a height."""
@@ -118,7 +136,7 @@ class Tiles:
         if high < tile.m:
             yield b.index(high), self.bounds.rows, tile.low
 
-    def _one(self, row: Scalar, height: int, begin: Begin, end: End, panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
+    def _one(self, begin: Begin, end: End, row: Scalar, height: int, panel: Scalar) -> None:
         b, columns = self.context.b, self.tile.columns
         with self.context.scope():
             column = b.integer("muli", panel, columns)
@@ -135,7 +153,6 @@ class Tiles:
             totals = b.loop(b.index(0), self.bounds.depth, steps, [begin(each) for each in places], round_)
             for each, total in zip(places, totals, strict=True):
                 end(each, total)
-        return []
 
     def _step(self, panel: Scalar, row: Scalar, k: Scalar, totals: list[Plain]) -> list[Plain]:
         """The products of one column of the rows with one row of the panel."""
