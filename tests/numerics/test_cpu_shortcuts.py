@@ -139,6 +139,34 @@ def test_a_large_block_is_asked_for_while_the_one_before_is_multiplied():
         assert ("llvm.intr.prefetch" in kernel.loops) is asked
 
 
+@triton.jit
+def advancing_kernel(out, a, b, index, k, sa, FORM: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rows, columns, depth = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, BK)
+    left, right = a + rows[:, None] * sa + depth[None, :], b + depth[:, None] * BN + columns[None, :]
+    total = tl.zeros([BM, BN], tl.float32)
+    for start in range(0, k, BK):
+        if FORM == "indirect":
+            left = a + rows[:, None] * sa + tl.load(index + start + depth, start + depth < k, 0)[None, :]
+        total = tl.dot(tl.load(left), tl.load(right), total, input_precision="ieee")
+        amount = tl.load(index) + (BK if start >= 0 else 1)  # known after the product alone
+        left += amount
+        right += amount * BN
+    tl.store(out + rows[:, None] * BN + columns[None, :], total)
+
+
+@pytest.mark.parametrize("form", ["late", "indirect"])
+def test_what_cannot_be_told_yet_is_not_asked_for(form):
+    m, n, k = 128, 128, 192
+    rng = np.random.default_rng(3)
+    a, b = rng.integers(-4, 5, (m, k)).astype(np.float32), rng.integers(-4, 5, (k, n)).astype(np.float32)
+    index, out = np.arange(k, dtype=np.int32), np.zeros((m, n), np.float32)
+    types = {"out": "*fp32", "a": "*fp32", "b": "*fp32", "index": "*i32", "k": "i32", "sa": "i32"}
+    kernel = build(advancing_kernel, types, {"FORM": form, "BM": m, "BN": n, "BK": 64})
+    kernel((1,), out, a, b, index, k, k)
+    assert np.array_equal(out, a @ b)
+    assert ("llvm.intr.prefetch" in kernel.loops), kernel.loops.count("llvm.intr.prefetch")
+
+
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize(("m", "n"), [(1, 64), (2, 2), (4, 1), (8, 32), (16, 128), (64, 16), (128, 64)])
 def test_tiles_of_every_height_and_width(level, m, n):

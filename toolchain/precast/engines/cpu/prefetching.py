@@ -62,7 +62,11 @@ def find_ahead(kernel: Kernel, operation: Op, tile: Tile) -> Ahead | None:
     pointers = tuple(
         load.operands[0]
         for load in loads
-        if load is not None and kernel.analysis.same_loops(load.result, operation) and _is_wide(strides, load)
+        if load is not None
+        and kernel.analysis.same_loops(load.result, operation)
+        and _is_wide(strides, load)
+        # A masked-off index must not be loaded, not even to find what would be loaded next.
+        and not kernel.analysis.reads_memory(load.operands[0])
     )
     return Ahead(kernel.context, loop, pointers, tile) if pointers else None
 
@@ -91,8 +95,20 @@ def _next_round(context: Context, loop: Op) -> Iterator[None]:
         }
         for argument, value in zip(arguments[1:], yielded, strict=True):
             place, steps = context.places.get(argument), find_steps(argument, value)
-            if isinstance(place, Shifted) and steps:
+            if isinstance(place, Shifted) and steps and all(_is_there(context, each) for each in steps):
                 following[argument] = Shifted(place.start, advanced(context, place.distance, steps))
         for argument, shifted in following.items():
             context.places[argument] = shifted
         yield
+
+
+def _is_there(context: Context, step: Value) -> bool:
+    """Whether the scalars that a uniform step is made of were computed before this place."""
+    pending = [step]
+    while pending:
+        each = pending.pop()
+        if not each.type.is_tensor and each not in context.places:
+            return False
+        if each.type.is_tensor and each.definition is not None:
+            pending += each.definition.operands
+    return True
