@@ -44,13 +44,14 @@ static int fill_float(quick_argument quick, PyObject *value, uint64_t *slot) {
 }
 
 /* Whether the tensor is where the call's other tensors are; the first one says where that is. */
-static int is_here(const reader *from, dl_device device, PyObject *name, tensor_origin *origin) {
+static int is_here(const kernel_object *kernel, uint32_t number, const reader *from, dl_device device,
+                   tensor_origin *origin) {
     if (origin->backend)
         return device.id == origin->device && device.type == origin->dl_device_type;
     int backend = backend_of(device.type);
     if (backend < 0)
         return 0;
-    *origin = (tensor_origin){*from, name, backend, device.id, device.type};
+    *origin = (tensor_origin){*from, kernel->arguments[number].name, backend, device.id, device.type};
     return 1;
 }
 
@@ -93,7 +94,7 @@ static int fill_pointer(const kernel_object *kernel, uint32_t number, PyObject *
         !read_place(state, from, value, &address, &values->types[place], &device) || !address)
         return 0;
     values->slots[place] = precast_slot_pointer(address);
-    return values->types[place] && is_here(from, device, kernel->arguments[number].name, &values->origin);
+    return values->types[place] && is_here(kernel, number, from, device, &values->origin);
 }
 
 static int fill(const kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {
