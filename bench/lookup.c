@@ -1,21 +1,21 @@
 /* What the selection table costs a call: `lookup FOLDER` for a tuned release of bench/tune_kernels.
  *
- * Compiled with the runtime in the release's sources. Every round asks for the unit of the same calls of `matmul`, in an
- * order that nothing learns: once without the tuned axes, so that the table names the unit, and once with those of that
- * unit. Prints nanoseconds of a call for each round, with the table and without. */
+ * Compiled with the runtime in the release's sources, which it takes apart: `select.c` stands in it. Every round chooses
+ * the units of the same calls of `matmul`, in an order that nothing learns: once by the table, and once by the axes that
+ * the table names. Prints nanoseconds of a call for each round, by the table and by axes. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "runtime/state.h"
+#include "runtime/select.c"
 
 enum { ROUNDS = 60, CALLS = 4096, SLOTS = 10 };
 
 typedef struct question {
     uint64_t slots[SLOTS + 1];
-    int64_t axes[PRECAST_MAXIMUM_AXES]; /* of the unit that the table names */
+    precast_request named; /* the axes of the unit that the table names */
 } question;
 
 static precast_release *release;
@@ -36,8 +36,8 @@ static int start_driver(void) {
            (*(void **)&set = dlsym(library, "cuCtxSetCurrent")) && !initialize(0) && !retain(&context, 0) && !set(context);
 }
 
-static uint32_t ask(const question *question, uint32_t given) {
-    precast_call call = {.kernel = kernel, .axes = question->axes, .axes_given = given, .slots = question->slots};
+static uint32_t ask(const question *question) {
+    precast_call call = {.kernel = kernel, .slots = question->slots};
     precast_chosen chosen;
     if (precast_choose(release, &call, &chosen) != PRECAST_OK) {
         fprintf(stderr, "%s\n", precast_error());
@@ -53,17 +53,23 @@ static void make(question *question, const precast_index *index) {
     uint64_t m = ms[rand() % 15], n = sides[rand() % 7], k = sides[rand() % 7];
     uint64_t slots[SLOTS] = {1 << 20, 1 << 21, 1 << 22, 0, m, n, k, n, k, n};
     memcpy(question->slots, slots, sizeof slots);
-    const precast_unit_record *unit = &index->units[ask(question, 0)];
-    precast_span axes = index->kernels[kernel].axes;
-    for (uint32_t i = 0; i < axes.count; i++)
-        question->axes[i] = index->values[index->axes[axes.first + i].values.first + unit->axes[i] - 1].payload;
+    const precast_unit_record *unit = &index->units[ask(question)];
+    for (uint32_t i = 0; i < index->kernels[kernel].axes.count; i++)
+        question->named.key[i] = unit->axes[i], question->named.mask[i] = 255;
 }
 
-static double measure(uint32_t given) {
+static double measure(const precast_index *index, const precast_device *device, int by_table) {
+    static const precast_request nothing;
+    uintptr_t all = 0;
     double start = now();
-    for (int i = 0; i < CALLS; i++)
-        ask(&questions[i], given);
-    return (now() - start) / CALLS;
+    for (int i = 0; i < CALLS; i++) {
+        precast_call call = {.kernel = kernel, .slots = questions[i].slots};
+        choice found = by_table ? choose_by_table(index, device, &call, device->tables[kernel], &nothing)
+                                : choose(index, device, &call, &questions[i].named);
+        all += (uintptr_t)found.best;
+    }
+    start = (now() - start) / CALLS;
+    return all ? start : -1;
 }
 
 int main(int count, char **words) {
@@ -74,13 +80,13 @@ int main(int count, char **words) {
     const precast_index *index = precast_index_of(release);
     while (strcmp(precast_text(index, index->kernels[kernel].name), "matmul"))
         kernel++;
-    uint32_t all = (UINT32_C(1) << index->kernels[kernel].axes.count) - 1;
     srand(1);
     for (int i = 0; i < CALLS; i++)
         make(&questions[i], index);
+    const precast_device *device = atomic_load(&release->devices);
     for (int i = 0; i < ROUNDS; i++) {
-        double first = measure(i % 2 ? all : 0), second = measure(i % 2 ? 0 : all);
-        printf("%.2f %.2f\n", i % 2 ? second : first, i % 2 ? first : second);
+        double first = measure(index, device, i % 2), second = measure(index, device, !(i % 2));
+        printf("%.2f %.2f\n", i % 2 ? first : second, i % 2 ? second : first);
     }
     return 0;
 }

@@ -135,13 +135,18 @@ static precast_status explain_nearest(const precast_index *index, const precast_
 
 /* Whether the row says nothing else than the call; then `changed` is what both say. */
 static int agrees(const precast_request *said, const precast_request *wanted, precast_request *changed) {
-    for (int i = 0; i < PRECAST_MAXIMUM_AXES; i++) {
-        if ((said->key[i] ^ wanted->key[i]) & said->mask[i] & wanted->mask[i])
-            return 0;
-        changed->key[i] = said->key[i] | wanted->key[i];
-        changed->mask[i] = said->mask[i] | wanted->mask[i];
+    uint64_t differ = 0;
+    for (size_t at = 0; at < PRECAST_MAXIMUM_AXES; at += sizeof(uint64_t)) {
+        uint64_t keys[2], masks[2], both;
+        memcpy(&keys[0], said->key + at, sizeof both), memcpy(&masks[0], said->mask + at, sizeof both);
+        memcpy(&keys[1], wanted->key + at, sizeof both), memcpy(&masks[1], wanted->mask + at, sizeof both);
+        differ |= (keys[0] ^ keys[1]) & masks[0] & masks[1];
+        both = keys[0] | keys[1];
+        memcpy(changed->key + at, &both, sizeof both);
+        both = masks[0] | masks[1];
+        memcpy(changed->mask + at, &both, sizeof both);
     }
-    return 1;
+    return !differ;
 }
 
 /* The first row of the selection table that holds and names a unit which fits. */
