@@ -8,13 +8,14 @@ release of thousands of units does not spell out each of them again.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import cache, cached_property
 from typing import Any
 
 from precast.codec import to_data, write_json
 
-_PLAIN = (str, bool, int, float)
+_PLAIN = frozenset({str, bool, int, float, type(None)})
 
 
 class Keyed:
@@ -28,7 +29,7 @@ class Keyed:
 
 def _fields(value: Any) -> Any:
     kind: Any = type(value)
-    return [kind.__name__, *[_data(getattr(value, name)) for name in _compared(kind)]]
+    return [kind.__name__, *_items([getattr(value, name) for name in _compared(kind)])]
 
 
 @cache
@@ -36,11 +37,13 @@ def _compared(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind) if each.compare)
 
 
+def _items(values: Iterable[Any]) -> list[Any]:
+    return [value if type(value) in _PLAIN else _data(value) for value in values]
+
+
 def _data(value: Any) -> Any:
-    if value is None or isinstance(value, _PLAIN):
-        return value
-    if isinstance(value, tuple):
-        return [_data(each) for each in value]
+    if isinstance(value, tuple):  # what is asked hundreds of thousands of times comes first
+        return _items(value)
     if isinstance(value, Keyed):
         return value.key
     return _fields(value) if is_dataclass(value) else to_data(value)

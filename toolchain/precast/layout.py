@@ -33,13 +33,14 @@ def unit_folder(unit: Unit) -> str:
     return f"{UNITS}/{unit.target.folder}/{unit.slug}"
 
 
-def stage_path(unit: Unit, stage: str) -> str:
-    """The text or image that a stage of the unit made."""
-    return f"{unit_folder(unit)}/{unit.kernel}.{stage}"
+def stage_paths(unit: Unit) -> list[str]:
+    """What each stage of the unit made, in order."""
+    start = f"{unit_folder(unit)}/{unit.kernel}."
+    return [start + stage for stage in unit.stages]
 
 
 def image_path(unit: Unit) -> str:
-    return stage_path(unit, unit.stages[-1])
+    return f"{unit_folder(unit)}/{unit.kernel}.{unit.stages[-1]}"
 
 
 def facts_path(unit: Unit) -> str:

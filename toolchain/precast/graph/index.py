@@ -36,6 +36,7 @@ CREATE TABLE IF NOT EXISTS steps(
 """
 _PUT_FILE = "REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)"
 _PUT_STEP = "REPLACE INTO steps VALUES (?, ?, ?, ?, ?, ?)"
+_JOINED = {count: "\0".join(["%s"] * count) for count in (5, 6)}  # values of a row
 READ = "read:"
 STEPS_TOGETHER = 100
 # What SQLite says when the machine refuses; all else that it says is about what the file holds.
@@ -164,7 +165,7 @@ class Index:
 
     def digest(self, path: str) -> str | None:
         """The digest of a file as it is now; None when it is not there. Links are read anew each time."""
-        place = os.path.join(self._root_text, path)
+        place = path if path.startswith("/") else f"{self._root_text}/{path}"
         try:
             status = os.lstat(place)
             known = self._files.get(path)
@@ -288,7 +289,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 @collector.resting()
 def _load(connection: sqlite3.Connection) -> tuple[dict[str, FileState], dict[str, StepRecord]]:
     """All rows that are what they were when they were written."""
-    files = {row[0]: FileState(*row[1:-1]) for row in connection.execute("SELECT * FROM files") if _is_sealed(row)}
+    files = {row[0]: FileState._make(row[1:-1]) for row in connection.execute("SELECT * FROM files") if _is_sealed(row)}
     steps = {
         row[0]: StepRecord(row[0], row[1], json.loads(row[2]), json.loads(row[3]), row[4])
         for row in connection.execute("SELECT * FROM steps")
@@ -314,7 +315,7 @@ def _is_sealed(row: Row) -> bool:
 
 
 def _seal_of(values: Row) -> str:
-    text = "\0".join(map(str, values))
+    text = _JOINED[len(values)] % values
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
 
 

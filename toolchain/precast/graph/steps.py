@@ -67,13 +67,18 @@ class Step:
     def full_key(self, digest: Digest) -> str:
         """The digest of what is given, of the inputs' content and of the outputs' names; "" while an input is not
         there."""
-        total = hashlib.sha256(f"{self.name}\0{self.given.key}\n{self.outputs}\n".encode())
+        total = self._own_part.copy()
         for path in self.inputs:
             content = digest(path)
             if content is None:
                 return ""
             total.update(f"{path}\0{content}\n".encode())
         return total.hexdigest()
+
+    @cached_property
+    def _own_part(self) -> hashlib._Hash:
+        """What is the same whatever the inputs are."""
+        return hashlib.sha256(f"{self.name}\0{self.given.key}\n{self.outputs}\n".encode())
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from precast.errors import Place, PlanError, PrecastError, SpecError, nearest_hi
 from precast.identity import Identities, Tools, identity_memory, merge_tools
 from precast.identity.tools import ENGINE_SETTING, MAKERS, STANDIN
 from precast.job import Job
-from precast.layout import BUILD, STORE, facts_path, image_path, stage_path, unit_folder
+from precast.layout import BUILD, STORE, facts_path, stage_paths, unit_folder
 from precast.passes.registry import SelectedUse, find_uses, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
 from precast.plan.evidence import EvidenceReader, KernelSelection, describe_problems, keep_chosen
@@ -78,8 +78,8 @@ class PlannedUnit:
     @property
     def outputs(self) -> tuple[str, ...]:
         """The files that the unit's folder gets: the image, facts, and the text of every earlier stage."""
-        texts = (stage_path(self.unit, stage) for stage in self.unit.stages[:-1])
-        return (image_path(self.unit), facts_path(self.unit), *texts)
+        *texts, image = stage_paths(self.unit)
+        return (image, facts_path(self.unit), *texts)
 
 
 @dataclass(frozen=True)
