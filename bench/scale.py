@@ -4,8 +4,9 @@
 more kernel of a single unit, which is the one that an edit makes stale. `--engine standin` compiles nothing, so that
 what is measured is the graph alone; its units are then made in this process, outside of the clock. `--engine none`
 makes files in place of units, and the snapshot that a build of them would leave: enough for null builds of any size.
-`--json` prints one object as the last line. Times are of whole processes, by the wall clock and of the processor, which
-says more where a machine is shared; medians of `--repeat` runs.
+`--table` measures all that there are bounds for, in about twelve minutes of a machine with nothing else to do, and
+writes `results/scale.json` (see `scale_table`). `--json` prints one object as the last line. Times are of whole
+processes, by the wall clock and of the processor, which says more on a shared machine; medians of `--repeat` runs.
 """
 
 from __future__ import annotations
@@ -145,37 +146,48 @@ def fake_units(folder: Path, units: int) -> None:
 
 
 def build(folder: Path, *words: str) -> dict:
-    """One `precast build`: wall and processor seconds, peak memory of its process, seconds of units, its summary."""
+    """One `precast build`: wall and processor seconds, peak memory and processor seconds of its own process, seconds of
+    units, seconds from the first unit's start to the last one's end, its summary."""
     command = [sys.executable, "-m", "precast", "build", "-j2", "--json", "--project", str(folder), *words]
     before, begun = os.times(), time.perf_counter()
+    moments = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
-        peak = watch_memory(process.pid)
-        events = [json.loads(line) for line in process.stdout or ()]
+        last = watch_process(process.pid)
+        events = []
+        for line in process.stdout or ():
+            events.append(json.loads(line))
+            if "@" in events[-1].get("step", ""):
+                moments.append(time.perf_counter())
         process.wait()
         wall, after = time.perf_counter() - begun, os.times()
     if process.returncode or events[-1]["event"] != "summary":
         raise SystemExit(f"the build failed: {events[-3:]}")
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     compiled = [event["seconds"] for event in events if event["event"] == "ended" and "@" in event["step"]]
-    return {"wall_s": wall, "cpu_s": spent, "peak_mb": peak(), "units": compiled, "summary": events[-1]}
+    peak, own = last()
+    return {"wall_s": wall, "cpu_s": spent, "peak_mb": peak, "own_cpu_s": own, "units": compiled,
+            "span_s": moments[-1] - moments[0] if moments else 0.0, "summary": events[-1]}  # fmt: skip
 
 
-def watch_memory(process: int) -> Callable[[], float]:
-    """The largest resident size of a process in MB, as last seen before it ended."""
-    seen = [0.0]
+def watch_process(process: int) -> Callable[[], tuple[float, float]]:
+    """The largest resident size of a process in MB and its own processor seconds, as last seen before it ended."""
+    seen = [0.0, 0.0]
+    tick = os.sysconf("SC_CLK_TCK")
 
     def watch() -> None:
         while True:
             try:
                 text = Path(f"/proc/{process}/status").read_text()
+                numbers = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
                 seen[0] = max(seen[0], int(text.partition("VmHWM:")[2].split()[0]) / 1024)
+                seen[1] = (int(numbers[11]) + int(numbers[12])) / tick
             except (OSError, IndexError):
                 return
             time.sleep(0.01)
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
-    return lambda: (thread.join(5), round(seen[0], 1))[1]
+    return lambda: (thread.join(5), (round(seen[0], 1), round(seen[1], 3)))[1]
 
 
 def measure_null(folder: Path, repeat: int) -> dict:
@@ -274,11 +286,18 @@ def main() -> None:
         help="default: null and one; second: another machine, with a full cache",
     )
     parser.add_argument("--engine", choices=("triton", "standin", "none"), default="triton")
+    parser.add_argument("--table", action="store_true", help="all that there are bounds for; nothing else is heard")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="runs of each")
     parser.add_argument("--folder", type=Path, metavar="DIR", help="keep the project here")
     parser.add_argument("--json", action="store_true", help="one object on the last line")
     parser.add_argument("--output", type=Path, metavar="FILE", help="add the result to this file of results")
     arguments = parser.parse_args()
+    if arguments.table:
+        from scale_table import measure_table
+
+        result = measure_table(arguments.output or RESULT, arguments.folder)
+        print(json.dumps(result) if arguments.json else json.dumps(result, indent=1))
+        return
     only = arguments.only or ["null", "one"]
     scratch = arguments.folder or Path(tempfile.mkdtemp(prefix="precast-scale-"))
     try:

@@ -1,0 +1,244 @@
+"""The table of what large projects may cost: each row a figure or a ratio, its bound, and how sure it is.
+
+In: `scale.py --table`. Out: `results/scale.json`, with machine and versions. Ratios are of runs that were interleaved
+in one go; of full builds of real units there are few, for each takes half a minute. An interval is that of 95 % of
+medians drawn from the runs again and again. Every part prints a line to standard error when it is done.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import scale
+
+NULL_PAIRS, PLANS, FULL_ROUNDS, SECOND_ROUNDS, CLUSTER_PAIRS = 30, 30, 3, 10, 6
+SLEEPY, SLEEP_S = 24, 0.06  # units for a cluster, and what each of their five stages takes
+Row = dict[str, object]
+
+
+def measure_table(output: Path, folder: Path | None = None) -> dict:
+    """All rows, which also go to `output`. `folder` is kept; without one it is a temporary one."""
+    scratch = folder or Path(tempfile.mkdtemp(prefix="precast-table-"))
+    rows: list[Row] = []
+    started = time.perf_counter()
+    try:
+        for part in (one_stale, null_of_60000, plans, full_and_second, clusters):
+            try:
+                found = list(part(scratch / part.__name__))
+            except Exception as error:  # the other parts say something all the same
+                found = [{"what": part.__name__, "failed": repr(error)}]
+            rows += found
+            print(f"{time.perf_counter() - started:6.0f} s {part.__name__}", file=sys.stderr, flush=True)
+            for row in found:
+                print(f"         {json.dumps(row)}", file=sys.stderr, flush=True)
+            write(output, rows)
+    finally:
+        if folder is None:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return write(output, rows)
+
+
+def write(output: Path, rows: Sequence[Row]) -> dict:
+    versions = {name: importlib.metadata.version(name) for name in ("precast", "triton", "scons")}
+    result = {
+        "machine": {"processor": processor(), "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()},
+        "versions": {"python": platform.python_version(), **versions},
+        "rows": list(rows),
+    }
+    output.write_text(json.dumps(result, indent=1) + "\n")
+    return result
+
+
+def processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def row(what: str, unit: str, values: Sequence[float], bound: float) -> Row:
+    """A figure: the median of its runs, with its interval; 0 is no bound."""
+    low, high = interval([values], statistics.median)
+    return {"what": what, "unit": unit, "runs": len(values), "median": round(statistics.median(values), 4),
+            "low": low, "high": high, "at most": bound}  # fmt: skip
+
+
+def ratio(what: str, ones: Sequence[float], others: Sequence[float], bound: float) -> Row:
+    """A ratio of medians, with its interval."""
+
+    def of(one: Sequence[float], other: Sequence[float]) -> float:
+        return statistics.median(one) / statistics.median(other)
+
+    low, high = interval([ones, others], of)
+    return {"what": what, "unit": "ratio", "runs": [len(ones), len(others)], "median": round(of(ones, others), 4),
+            "low": low, "high": high, "at most": bound}  # fmt: skip
+
+
+def interval(samples: Sequence[Sequence[float]], of: Callable[..., float]) -> tuple[float, float]:
+    """The middle 95 % of what `of` gives for samples drawn anew."""
+    chance = random.Random(1)
+    found = sorted(of(*(chance.choices(each, k=len(each)) for each in samples)) for _ in range(2000))
+    return round(found[49], 4), round(found[1949], 4)
+
+
+def one_stale(folder: Path) -> list[Row]:
+    """Null builds and builds of one stale unit, in turn, of 6,000 units of the stand-in engine."""
+    project = folder / "project"
+    scale.make_project(project, 6000, standin=True)
+    scale.make_units(project)
+    scale.build(project)
+    time.sleep(scale.SETTLED_S)
+    scale.build(project)
+    nulls, ones = [], []
+    for number in range(NULL_PAIRS):
+        nulls.append(scale.build(project))
+        source = scale.KERNEL.format(name=scale.SINGLE, number=1000 + number)
+        (project / "kernels" / f"{scale.SINGLE}.py").write_text(source)
+        ones.append(scale.build(project))
+        assert not nulls[-1]["units"] and len(ones[-1]["units"]) == 1
+        time.sleep(scale.SETTLED_S)
+        scale.build(project)  # so that the last build's files are known
+    walls = [each["wall_s"] for each in nulls]
+    over = [one["wall_s"] - one["units"][0] - statistics.median(walls) for one in ones]
+    return [
+        row("null build of 6,000 units", "s", walls, 0.3),
+        row("null build of 6,000 units: processor", "s", [each["cpu_s"] for each in nulls], 0.3),
+        row("one stale unit of 6,000, beyond a null build and its compile", "s", over, 1.0),
+        row("one stale unit of 6,000: processor", "s", [each["cpu_s"] for each in ones], 1.3),
+        row("memory of a null build of 6,000", "MB", [each["peak_mb"] for each in nulls], 300),
+        row("memory of one stale unit of 6,000", "MB", [each["peak_mb"] for each in ones], 300),
+    ]
+
+
+def null_of_60000(folder: Path) -> list[Row]:
+    """Null builds over the files of 60,000 units."""
+    project = folder / "project"
+    scale.make_project(project, 1, standin=True)
+    scale.build(project)
+    scale.fake_units(project, 60000)
+    time.sleep(scale.SETTLED_S)
+    scale.build(project)
+    runs = [scale.build(project) for _ in range(5)]
+    assert not any(each["units"] for each in runs)
+    shutil.rmtree(folder)
+    return [
+        row("null build of 60,000 units", "s", [each["wall_s"] for each in runs], 2.0),
+        row("memory of a null build of 60,000", "MB", [each["peak_mb"] for each in runs], 1500),
+    ]
+
+
+def plans(folder: Path) -> list[Row]:
+    """Plans of 6,000 units in a new process each."""
+    project = folder.parent / one_stale.__name__ / "project"
+    script = (
+        "import sys, time; from pathlib import Path; sys.path[:0] = [sys.argv[2]]; import scale; "
+        "print(scale.measure_plan(Path(sys.argv[1]), 1)['plan_ms_per_unit'])"
+    )
+    command = [sys.executable, "-c", script, str(project), str(Path(__file__).parent)]
+    runs = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(PLANS)]
+    shutil.rmtree(folder.parent / one_stale.__name__)
+    return [row("a cold plan, per unit", "ms", runs, 0.08)]
+
+
+def full_and_second(folder: Path) -> list[Row]:
+    """Full builds of 500 real units, the same jobs in two bare processes, and other machines that take all of it."""
+    fulls, bares, seconds = [], [], []
+    for number in range(FULL_ROUNDS):
+        first, bare, cache = folder / f"full{number}", folder / f"bare{number}", folder / f"cache{number}"
+        scale.make_project(first, 500, standin=False)
+        scale.make_project(bare, 500, standin=False)
+        if number % 2:
+            bares.append(run_bare(bare))
+        fulls.append(scale.build(first, "--cache", str(cache)))
+        if not number % 2:
+            bares.append(run_bare(bare))
+        for again in range(SECOND_ROUNDS // FULL_ROUNDS + 1):
+            other = folder / f"second{number}.{again}"
+            scale.make_project(other, 500, standin=False)
+            seconds.append(scale.build(other, "--cache", str(cache)))
+            assert seconds[-1]["summary"]["built"] == 0
+            shutil.rmtree(other)
+        for each in (first, bare, cache):
+            shutil.rmtree(each)
+    units = fulls[0]["summary"]["units"]
+    walls = [each["wall_s"] for each in fulls]
+    return [
+        row("full build of 500 real units", "s", walls, 0),
+        row("memory of a full build of 500", "MB", [each["peak_mb"] for each in fulls], 0),
+        ratio("full build, first job to last, by two bare processes", [each["span_s"] for each in fulls], bares, 1.10),
+        row("driver's own processor time, per unit", "ms", [each["own_cpu_s"] / units * 1000 for each in fulls], 5.0),
+        ratio("second machine, full cache, by the full build", [each["wall_s"] for each in seconds], walls, 0.10),
+    ]
+
+
+def run_bare(project: Path) -> float:
+    """Seconds that two processes take which compile every other unit each, and do nothing else."""
+    command = [sys.executable, __file__, str(project)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    running = [subprocess.Popen([*command, str(number)], **pipes) for number in range(2)]
+    for each in running:
+        assert each.stdout.readline() == "ready\n"
+    begun = time.perf_counter()
+    for each in running:
+        each.communicate("go\n")
+        assert each.returncode == 0
+    return time.perf_counter() - begun
+
+
+def compile_bare(project: Path, number: int) -> None:
+    """Compiles every other unit from `number` on, when told to."""
+    from precast.engines.registry import Engines, engine_name
+    from precast.plan import make_job, plan_project
+    from precast.project import read_project
+    from precast.worker.walk import run_job
+
+    found = read_project(project)
+    jobs = [make_job(each.given, found) for each in plan_project(found).units[number::2]]
+    engine = Engines().open(engine_name(jobs[0]))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for job in jobs:
+        run_job(job, engine, lambda step: None)
+
+
+def clusters(folder: Path) -> list[Row]:
+    """Two local workers and two of Dask's, in turn, on units that take 0.3 s each."""
+    sys.path.insert(0, str(scale.ROOT / "tests" / "cluster"))
+    from clusters import DaskCluster
+
+    project = folder / "project"
+    (project / "kernels").mkdir(parents=True)
+    more = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"'
+    (project / "pyproject.toml").write_text(scale.SETTINGS.format(targets=json.dumps(scale.TARGETS[:1]), more=more))
+    for number in range(SLEEPY):
+        scale.add_kernel(project, f"k{number}", number, scale.TARGETS[:1], scale.DTYPES[:1], scale.BLOCKS[:1])
+    cluster = DaskCluster(folder)
+    try:
+        cluster.add_worker(jobs=2)
+        taken: dict[str, list[float]] = {"local": [], "dask": []}
+        for number in range(CLUSTER_PAIRS + 1):
+            for name in sorted(taken, reverse=bool(number % 2)):
+                for each in range(SLEEPY):  # which is of another text each time
+                    source = scale.KERNEL.format(name=f"k{each}", number=f"{number}.{len(name)}")
+                    (project / "kernels" / f"k{each}.py").write_text(f"{source}# stand-in: sleep {SLEEP_S}\n")
+                built = scale.build(project, *(["--executor", cluster.url] if name == "dask" else []))
+                assert len(built["units"]) == SLEEPY
+                if number:  # the first of each compiles the C library
+                    taken[name].append(built["span_s"])
+    finally:
+        cluster.stop()
+    return [ratio("two Dask workers by two local ones, units of 0.3 s", taken["dask"], taken["local"], 1.15)]
+
+
+if __name__ == "__main__":
+    compile_bare(Path(sys.argv[1]), int(sys.argv[2]))
