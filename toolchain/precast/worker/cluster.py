@@ -151,7 +151,7 @@ class ClusterExecutor:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             most = batch_size(self._seconds)
             self._changed.wait_for(lambda: len(self._waiting) >= most or self._closing, GATHER_SECONDS)
-            share = -(-len(self._waiting) // self._cluster.slots)
+            share = -(-len(self._waiting) // len(self._threads))  # smaller ones at the end, so that all end together
             return [self._waiting.popleft() for _ in range(min(most, share))]
 
     def _run(self, tasks: Sequence[_Task]) -> None:
