@@ -11,7 +11,7 @@ import atexit
 import os
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -46,7 +46,7 @@ from precast.graph.scons_surface import (
 from precast.graph.session import Session, start_executor
 from precast.graph.steps import ImagesStep, Step, UnitStep
 from precast.launch.sources import library_sources
-from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SIGNATURES, facts_path
+from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SIGNATURES, facts_path, image_path
 from precast.progress.choosing import choose_reporter
 from precast.project import SETTINGS_FILE, read_project
 from precast.scratch import remove_abandoned
@@ -176,9 +176,11 @@ def _name(path: str) -> str:
     return path if os.path.isabs(path) else f"#{path}"
 
 
-def _declare(env: Any, session: Session, step: Step, sources: Iterable[str] = ()) -> Any:
+def _declare(
+    env: Any, session: Session, step: Step, sources: Iterable[str] = (), outputs: Sequence[str] | None = None
+) -> Any:
     nodes = env.Command(
-        [f"#{path}" for path in step.outputs],
+        [f"#{path}" for path in outputs or step.outputs],
         list(map(_name, sources)) or [_name(SETTINGS_FILE)],  # SCons asks about a node only through what it depends on
         StepAction(step.name, partial(run_step, session, step)),
     )
@@ -188,7 +190,9 @@ def _declare(env: Any, session: Session, step: Step, sources: Iterable[str] = ()
 
 def _declare_unit(env: Any, session: Session, step: UnitStep) -> None:
     sources = [path for path in step.planned.inputs if (session.folder / path).is_file()]
-    nodes = _declare(env, session, step, sources)
+    # What other steps take; of the texts only plain `scons` may be asked, and each node costs half a millisecond.
+    outputs = step.outputs if session.aloud else [image_path(step.planned.unit), facts_path(step.planned.unit)]
+    nodes = _declare(env, session, step, sources, outputs)
     probes = {probe.given.origin.name: probe.outputs[0] for probe in session.steps.probes}
     used = {probes[each.origin] for each in step.planned.passes if each.origin in probes}
     env.Depends(nodes, [f"#{path}" for path in sorted(used)])
