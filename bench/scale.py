@@ -308,6 +308,7 @@ def main() -> None:
     result |= {"engine": arguments.engine, "python": platform.python_version(), "cores": len(os.sched_getaffinity(0))}
     if arguments.output:
         known = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
+        known = known if isinstance(known, list) else [known]  # a table
         arguments.output.write_text(json.dumps([*known, result], indent=1) + "\n")
     if arguments.json:
         print(json.dumps(result))

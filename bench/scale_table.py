@@ -197,6 +197,7 @@ def run_bare(project: Path) -> float:
 
 def compile_bare(project: Path, number: int) -> None:
     """Compiles every other unit from `number` on, when told to."""
+    os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"  # as workers have it
     from precast.engines.registry import Engines, engine_name
     from precast.plan import make_job, plan_project
     from precast.project import read_project
