@@ -17,6 +17,7 @@ from precast.release.sign import make_keys, public_key_hex, sign_release
 HERE = Path(__file__).parent
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
          "-fno-omit-frame-pointer")  # fmt: skip
+HASHING = ("-std=c11", "-O3", "-c", "-Dprecast_sha256_add=plain_sha256_add")  # see fuzz_runtime.c
 # The driver for tests copies as many parameters as an image says; a changed index may say fewer.
 PATCHES = (
     ("for (int i = 0, at = 0; i < function->count; at", "for (int i = 0, at = 0; i < 0; at"),
@@ -65,8 +66,10 @@ class Fuzzer:
         plain = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-Wl,-soname,libcuda.so.1")
         library, source = self.folder / "lib/libcuda.so.1", driver / "fake_cuda.c"
         launch_release.run(["cc", *plain, str(source), "-o", str(library), "-lpthread"])
-        program = self.folder / "fuzz_runtime"
-        sources = [str(HERE / "fuzz_runtime.c"), *map(str, sorted(RUNTIME.glob("*.c")))]
+        program, digest = self.folder / "fuzz_runtime", self.folder / "sha256.o"
+        launch_release.run(["cc", *HASHING, str(RUNTIME / "sha256.c"), "-o", str(digest)])
+        checked = sorted(path for path in RUNTIME.glob("*.c") if path.name != "sha256.c")
+        sources = [str(HERE / "fuzz_runtime.c"), *map(str, checked), str(digest)]
         warnings = ("-Wall", "-Wextra", "-Werror")
         launch_release.run(["cc", *FLAGS, *warnings, f"-I{RUNTIME}", *sources, "-o", str(program), "-lpthread", "-ldl"])
         return program

@@ -132,9 +132,8 @@ def test_file_that_settled_is_not_read_again(tmp_path, open_index, monkeypatch):
     index.record("unit:a", "k", {}, [output])
     index.close()
     until_ctime_moves(tmp_path / output, lambda: (tmp_path / output).chmod(0o644))
-    opened = []
-    real = open
-    monkeypatch.setattr("builtins.open", lambda *words, **more: opened.append(words) or real(*words, **more))
+    opened, real = [], os.open
+    monkeypatch.setattr(os, "open", lambda *words, **more: opened.append(words) or real(*words, **more))
     again = open_index()
     assert again.is_fresh("unit:a", "k") and len(opened) == 1  # the mode moved the ctime: looked at once more
     assert again.is_fresh("unit:a", "k") and len(opened) == 1

@@ -77,8 +77,8 @@ def test_device_that_fails_is_told(store, monkeypatch):
     def fail(*_):
         raise OSError(5, os.strerror(5))
 
-    monkeypatch.setattr("pathlib.Path.read_bytes", fail)
-    with pytest.raises(ToolError) as caught:
+    with monkeypatch.context() as patch, pytest.raises(ToolError) as caught:
+        patch.setattr(os, "open", fail)
         store.get(digest)
     assert str(caught.value) == f"cannot read {store.object_path(digest)}: input/output error"
     monkeypatch.setattr(os, "replace", fail)

@@ -7,6 +7,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable
 
+from precast.bounded import read_bounded
 from precast.errors import BuildFailed, CompileError, Place, PrecastError, escape_controls, order_of, printable
 
 UNITS_SHOWN = 4
@@ -104,8 +105,7 @@ def quote_place(where: Place | None) -> list[str]:
     if where is None:
         return []
     try:
-        with open(where.file, encoding="utf-8", errors="replace") as file:
-            text = file.read().splitlines()[where.line - 1]
+        text = read_bounded(where.file).decode("utf-8", "replace").splitlines()[where.line - 1]
     except (OSError, IndexError):
         return []
     start = max(where.column, len(text) - len(text.lstrip()) + 1)  # a place that has a line only: its first word

@@ -9,24 +9,22 @@ else.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
 import secrets
-import stat
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from precast.bounded import MOST_FILE_BYTES, chunks_of, open_bounded, read_bounded
 
 FORMAT = 2
 # Times of files count in steps, of 2 s on the coarsest file systems. A file whose times are no older than a step when
 # it is read may change again without its times showing it. A little more is for clocks that lag.
 SETTLING_NS = 2_100_000_000
 _UNSETTLED = -1
-MOST_TEXT_BYTES = 64 << 20  # of what people write
-MOST_STATE_BYTES = 4 << 30  # of what a build keeps for the next one
 
 
 def digest_text(text: str) -> str:
@@ -37,22 +35,6 @@ def digest_text(text: str) -> str:
 def digest_pairs(pairs: Iterable[tuple[str, str]]) -> str:
     """One digest over names and their digests, in the order given."""
     return digest_text("".join(f"{name}\0{digest}\n" for name, digest in pairs))
-
-
-def read_bounded(path: str | Path, most: int = MOST_TEXT_BYTES) -> bytes:
-    """The bytes of a file that has at most `most`. `OSError` for a larger one, and for a pipe or a device, before
-    anything of it is read."""
-    with open(path, "rb", opener=_open_at_once) as stream:
-        status = os.fstat(stream.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EINVAL, "not a regular file", str(path))
-        if status.st_size > most:
-            raise OSError(errno.EFBIG, f"larger than {most >> 20} MB", str(path))
-        return stream.read()
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def seal(data: bytes) -> bytes:
@@ -91,31 +73,20 @@ class FileState(NamedTuple):
 def look_at(place: str | Path, known: FileState | None = None, status: os.stat_result | None = None) -> FileState:
     """The state of a file now: `known` when that is still true, else what reading it gives. `status` saves asking.
 
-    `OSError`, with the file's name, when it cannot be read or is no file: a pipe or a device has no digest.
+    `OSError`, with the file's name, when it cannot be read, or is no file that `bounded` reads.
     """
     now = time.time_ns()
     status = status or os.stat(place)
     if known is not None and known.matches(status):
         return known
-    if not stat.S_ISREG(status.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file", str(place))
-    try:
-        with open(place, "rb", buffering=0) as stream:
-            digest = _digest_stream(stream)
-            status = os.fstat(stream.fileno())
-    except OSError as error:
-        error.filename = error.filename or str(place)
-        raise
+    total = hashlib.sha256()
+    with open_bounded(place) as stream:
+        for chunk in chunks_of(stream, place):
+            total.update(chunk)
+        status = os.fstat(stream.fileno())
     settled = now - max(status.st_mtime_ns, status.st_ctime_ns) > SETTLING_NS
     mtime = status.st_mtime_ns if settled else _UNSETTLED
-    return FileState(status.st_size, mtime, status.st_ctime_ns, status.st_ino, digest)
-
-
-def _digest_stream(stream: Any) -> str:
-    total = hashlib.sha256()
-    while block := stream.read(1 << 20):
-        total.update(block)
-    return total.hexdigest()
+    return FileState(status.st_size, mtime, status.st_ctime_ns, status.st_ino, total.hexdigest())
 
 
 class FileDigests:
@@ -139,7 +110,7 @@ class FileDigests:
         if self._memory is None:
             return
         try:
-            data = json.loads(unseal(read_bounded(self._memory, MOST_STATE_BYTES)) or b"{}")
+            data = json.loads(unseal(read_bounded(self._memory, MOST_FILE_BYTES)) or b"{}")
             if data.get("format") == FORMAT:
                 self._files = {name: FileState(**state) for name, state in data["files"].items()}
                 self._records = dict(data["records"])
@@ -173,7 +144,7 @@ class FileDigests:
         """What `make` makes of the file's bytes (JSON-able), remembered under the digest of these very bytes."""
         key = f"{kind}:{self.digest(path)}"
         if key not in self._records:
-            data = path.read_bytes()
+            data = read_bounded(path)
             key = f"{kind}:{hashlib.sha256(data).hexdigest()}"  # the file may have moved since
             self._records[key] = make(data)
             self._changed = True

@@ -6,7 +6,7 @@ which a build knows whether one of them would come out differently.
 
 from __future__ import annotations
 
-import hashlib
+import errno
 import os
 import re
 import stat
@@ -17,6 +17,7 @@ from enum import Enum
 from importlib.machinery import PathFinder
 from pathlib import Path
 
+from precast.bounded import digest_bounded
 from precast.digest import FileState, digest_text
 from precast.target import read_native_level
 
@@ -85,11 +86,16 @@ def lasting(reads: Iterable[Read]) -> tuple[Read, ...]:
 
 
 def digest_file(path: Path) -> str:
-    """The digest of a file's content, or `ABSENT`."""
+    """The digest of a file's content, or `ABSENT`; of one that is too large to be read, that of its size and time."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError:
-        return ABSENT
+        return digest_bounded(path)
+    except OSError as error:
+        return _digest_of_large(path) if error.errno == errno.EFBIG else ABSENT
+
+
+def _digest_of_large(path: Path) -> str:
+    status = path.stat()
+    return digest_text(f"{status.st_size} {status.st_mtime_ns}")
 
 
 def digest_directory(path: Path | str) -> str:

@@ -14,15 +14,17 @@ import errno
 import hashlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from precast.bounded import MOST_FILE_BYTES, IrregularFileError, read_bounded
 from precast.digest import seal, unseal
 from precast.errors import ToolError
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
-_ABSENT = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR}
+_ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _NO_LINKS = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
 _NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # of file systems that know no such thing, for folders
 
@@ -34,7 +36,7 @@ def digest_bytes(data: bytes) -> str:
 
 def reason_of(error: OSError) -> str:
     """Why the system refused, as the end of a sentence."""
-    return (os.strerror(error.errno) if error.errno else str(error)).lower()
+    return (error.strerror or str(error)).lower()
 
 
 @contextlib.contextmanager
@@ -53,18 +55,20 @@ def telling_disk_faults(path: Path) -> Iterator[None]:
 
 
 def is_draft(name: str) -> bool:
-    """Whether a file of this name was to be renamed when it was complete."""
+    """Whether a file or folder of this name was to be renamed when it was complete."""
     return name.endswith(".tmp") and name.startswith(".")
 
 
-def remove_drafts(folder: Path) -> None:
-    """Removes all drafts below a folder in which nobody writes. One that cannot be removed stays for the next time."""
-    with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
+def remove_drafts(folder: Path, *, deep: bool = True) -> None:
+    """Removes all drafts in a folder in which nobody writes, and with `deep` in those in it. One that cannot be removed
+    stays for the next time."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as entries:
         for entry in entries:
+            is_folder = entry.is_dir(follow_symlinks=False)
             if is_draft(entry.name):
                 with contextlib.suppress(OSError):
-                    os.unlink(entry.path)
-            elif entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path) if is_folder else os.unlink(entry.path)
+            elif is_folder and deep:
                 remove_drafts(Path(entry.path))
 
 
@@ -187,9 +191,13 @@ class Store:
 
 
 def _read(path: Path) -> bytes | None:
+    """What an entry's file holds; None when it is not there, or cannot be one of ours: then it is removed."""
     try:
-        return path.read_bytes()
+        return read_bounded(path, MOST_FILE_BYTES)
     except OSError as error:
+        if isinstance(error, IrregularFileError):
+            _remove(path)
+            return None
         if error.errno in _ABSENT:
             return None
         raise ToolError(f"cannot read {path}: {reason_of(error)}") from error
@@ -197,4 +205,4 @@ def _read(path: Path) -> bytes | None:
 
 def _remove(path: Path) -> None:
     with telling_disk_faults(path):
-        path.unlink(missing_ok=True)
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)

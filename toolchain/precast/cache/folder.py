@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from precast.bounded import IrregularFileError, read_bounded
 from precast.cache.place import KINDS, CacheFault, Item
 from precast.errors import ToolError
 from precast.store import reason_of, write_file
@@ -31,10 +32,11 @@ class FolderPlace:
 
     def look(self, kind: str, name: str, most: int) -> bytes | None:
         try:
-            with open(self.root / kind / name, "rb") as stream:
-                return stream.read(most + 1)
+            return read_bounded(self.root / kind / name, most)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except IrregularFileError:
+            return b""  # nothing that a cache keeps: told as damaged
         except OSError as error:
             raise CacheFault(reason_of(error)) from None
 

@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from precast import __version__
+from precast.bounded import IrregularFileError
 from precast.cli.arguments import add_folder, entered, find_command, find_project
 from precast.cli.streams import OUTPUT, close_output, open_standard_streams, say
 from precast.diagnostic import format_error
@@ -112,7 +113,7 @@ def run_command(words: list[str]) -> int:
 
 def describe_fault(error: OSError) -> ToolError | None:
     """What the machine refused, as an error of the user's; None for what may be a fault of ours."""
-    if error.errno not in REFUSALS:
+    if error.errno not in REFUSALS and not isinstance(error, IrregularFileError):
         return None
     if not isinstance(error.filename, str):
         return ToolError(f"the system refuses: {reason_of(error)}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from precast.bounded import read_bounded
 from precast.errors import SpecError
 from precast.layout import SETTINGS
 
@@ -71,7 +72,7 @@ def has_settings(folder: Path) -> bool:
     else:
         import tomli as tomllib
     try:
-        table = tomllib.loads((folder / SETTINGS).read_text(encoding="utf-8-sig"))
+        table = tomllib.loads(read_bounded(folder / SETTINGS).decode("utf-8-sig"))
     except (FileNotFoundError, NotADirectoryError):
         return False
     except (OSError, ValueError):

@@ -10,6 +10,7 @@ from precast.graph.collect import collect_leftovers, prune_store, remove_unfinis
 from precast.graph.lock import LOCK_FILE, locked, remove_locked
 from precast.graph.request import Request
 from precast.graph.session import Begin, Fetch, Session, Warn
+from precast.graph.unfinished import end_writing
 from precast.layout import BUILD, GENERATED
 from precast.progress.events import SilentReporter
 from precast.project import Project, read_project
@@ -41,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"removed {build}")
         else:
             print(f"removed {clean_build(project)} unused entries of the store")
+            end_writing(project.folder)
     return 0
 
 

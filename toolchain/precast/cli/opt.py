@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from precast.bounded import read_bounded
 from precast.cli.arguments import add_project
 from precast.diagnostic import format_error
 from precast.errors import PassError, PrecastError, SpecError
@@ -74,7 +75,7 @@ def read_subject(arguments: argparse.Namespace) -> Subject:
         if not arguments.target:
             raise SpecError("an IR file needs `--target`", hint="such as `--target cuda:90`")
         target = Target.parse(expand_native(arguments.target))
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        text = sys.stdin.read() if name == "-" else read_bounded(name).decode()
         stage = arguments.stage or stage_of_file("input.ttir" if name == "-" else name, target)
         return Subject(text, "input.ttir" if name == "-" else Path(name).name, stage, target)
     return read_unit(arguments)

@@ -13,12 +13,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from precast.artifact import StageFile, UnitResult
-from precast.codec import from_json
+from precast.artifact import StageFile
+from precast.graph.making import read_result
 from precast.graph.session import Session
 from precast.graph.steps import UnitStep
+from precast.graph.unfinished import begin_writing
 from precast.layout import (
-    BUILD,
+    CANDIDATES,
     GENERATED,
     LIBRARIES,
     PACKS,
@@ -28,18 +29,18 @@ from precast.layout import (
     SELECTIONS,
     STORE,
     UNITS,
-    facts_path,
 )
 from precast.release.folder import drop_drafts
-from precast.store import Store, remove_drafts, telling_disk_faults
+from precast.store import Store, telling_disk_faults
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Removes what was to be renamed when it was complete, below the build folder and among the releases: killed
-    builds and disks at fault leave such things. For who holds the lock."""
-    remove_drafts(folder / BUILD)
+    """Removes what was to be renamed when it was complete, among the releases and, where a build was killed, below the
+    build folder, and marks that another has begun to write there. For who holds the lock."""
+    begin_writing(folder)
     for home in _names(folder / GENERATED):
-        drop_drafts(folder / GENERATED / home)
+        for place in (folder / GENERATED / home, folder / GENERATED / home / CANDIDATES):
+            drop_drafts(place)
 
 
 def collect_leftovers(session: Session) -> None:
@@ -72,7 +73,7 @@ def _stages_of(session: Session, step: UnitStep) -> tuple[StageFile, ...]:
     """The stages of a unit that is built and fresh; none of another, which is to be compiled anyway."""
     if not session.is_fresh(step):
         return ()
-    return from_json((session.folder / facts_path(step.planned.unit)).read_bytes(), UnitResult).stages
+    return read_result(session.folder, step.planned.unit).stages
 
 
 def _leftovers(root: Path, folders: set[str], files: set[str]) -> Iterator[Path]:

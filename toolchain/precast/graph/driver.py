@@ -14,17 +14,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+from precast.bounded import read_bounded
 from precast.errors import BuildFailed, ToolError
 from precast.graph.collect import remove_unfinished
 from precast.graph.keeping import keep_snapshot
 from precast.graph.lock import locked
 from precast.graph.request import Request
 from precast.graph.session import Session, start_executor
+from precast.graph.unfinished import end_writing
 from precast.layout import BUILD, SCONSTRUCT
 from precast.progress.events import Reporter, Summary
 from precast.project import read_project
 from precast.scratch import remove_abandoned
-from precast.store import telling_disk_faults
+from precast.store import reason_of, telling_disk_faults
 
 
 def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Session], None] | None = None) -> Summary:
@@ -59,6 +61,7 @@ def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Se
             session.end_workers()  # what a build leaves that is killed from here on, the next one does not look for
             if not session.failures:
                 keep_snapshot(session, summary)
+                end_writing(session.folder)
         finally:
             session.close()
     if session.failures:
@@ -116,8 +119,11 @@ def _run_graph(session: Session) -> None:
         script = Path(__file__).parent / "toolpath" / "default_sconstruct.py"
         arguments += ["-f", str(script)]
     errors = sys.stderr
+    try:
+        read_bounded(script)  # of what cannot be read SCons would print where in SCons it found out
+    except OSError as error:
+        raise ToolError(f"cannot read `{script.name}`: {reason_of(error)}") from None
     with telling_disk_faults(session.folder / BUILD):
-        script.read_bytes()  # of a disk at fault SCons would print where in SCons it found out
         code = scons_surface.run_scons(arguments, lambda line: session.tell_output(line, errors))
     if session.fault is not None:
         raise session.fault

@@ -10,6 +10,7 @@ never been.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from precast import collector
+from precast.bounded import digest_bounded
 from precast.digest import FileState, look_at
 from precast.errors import ToolError
 from precast.reads import ABSENT, FILES, Read, ReadKind, digest_file, digest_now, digest_package, parse_read
@@ -249,8 +251,8 @@ def remember_files(path: Path, states: Mapping[str, FileState]) -> None:
 def digest_of_link(place: Path) -> str:
     """A digest of where a symbolic link leads and, when that is a file, of what is there."""
     digest = hashlib.sha256(b"link:" + os.fsencode(os.readlink(place)))
-    if place.is_file():
-        digest.update(place.read_bytes())
+    with contextlib.suppress(OSError):
+        digest.update(digest_bounded(place).encode())
     return digest.hexdigest()
 
 
@@ -258,6 +260,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, dict[str, FileState], dict[st
     """The index and what it holds, made anew when the file there is damaged or of another version."""
     with _telling_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        _drop_irregular(path)
         try:
             connection = _connect(path)
             return connection, *_load(connection)
@@ -268,9 +271,25 @@ def _open(path: Path) -> tuple[sqlite3.Connection, dict[str, FileState], dict[st
 
 
 def _make_anew(path: Path) -> sqlite3.Connection:
-    for leftover in (path, path.with_name(f"{path.name}-journal")):
+    for leftover in _files_of(path):
         leftover.unlink(missing_ok=True)
     return _connect(path)
+
+
+def _files_of(path: Path) -> tuple[Path, ...]:
+    """The database, and what SQLite keeps beside it."""
+    return (path, *(path.with_name(f"{path.name}{each}") for each in ("-journal", "-wal", "-shm")))
+
+
+def _drop_irregular(path: Path) -> None:
+    """Removes pipes, devices and links to such, for which SQLite would wait; what else is wrong it says."""
+    for file in _files_of(path):
+        try:
+            is_odd = not stat.S_ISREG(os.stat(file).st_mode)
+        except OSError as error:
+            is_odd = error.errno == errno.ELOOP
+        if is_odd and not file.is_dir():
+            file.unlink()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

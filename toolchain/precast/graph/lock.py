@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from precast.bounded import read_bounded
 from precast.errors import ToolError
 from precast.store import telling_disk_faults
 
@@ -77,5 +78,5 @@ def remove_locked(folder: Path) -> None:
 
 def _holder(path: Path) -> str:
     with contextlib.suppress(OSError):
-        return path.read_bytes()[:20].decode("ascii", "replace").strip() or "unknown"
+        return read_bounded(path, 64)[:20].decode("ascii", "replace").strip() or "unknown"
     return "unknown"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from precast import collector
 from precast.artifact import UnitResult
+from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.codec import from_json, to_json
 from precast.digest import digest_text
 from precast.graph.inputs import ImagesInputs, LaunchersInputs, ProbeInputs, ReleaseInputs, SelectionInputs
@@ -41,7 +42,7 @@ def make_probe(given: ProbeInputs, folder: Path, output: str) -> tuple[str, ...]
 
 def make_pack(given: ImagesInputs, folder: Path, output: str) -> tuple[str, ...]:
     """Puts the GPU images of one kernel and target into a pack."""
-    images = [(str(unit), (folder / image_path(unit)).read_bytes()) for unit in given.units]
+    images = [(str(unit), read_bounded(folder / image_path(unit), MOST_FILE_BYTES)) for unit in given.units]
     write_file(folder / output, write_pack(images))
     return (output,)
 
@@ -88,7 +89,10 @@ def make_selection(given: SelectionInputs, folder: Path, output: str) -> tuple[s
 
 
 def _holds(path: Path, data: bytes) -> bool:
-    return path.is_file() and path.read_bytes() == data
+    try:
+        return read_bounded(path, len(data)) == data
+    except OSError:
+        return False
 
 
 def _remove_others(root: Path, keep: Mapping[str, bytes]) -> None:
@@ -106,7 +110,7 @@ def make_release(
     What holds a part of the project becomes the current release only where nothing else of it is lost by that. Of
     images whose file and facts have the digests that they had, what an earlier release said is taken over.
     """
-    launchers = json.loads((folder / LAUNCHERS / "files.json").read_text(encoding="utf-8"))
+    launchers = json.loads(read_bounded(folder / LAUNCHERS / "files.json"))
     files = {path: folder / LAUNCHERS / path for path in launchers}
     files[given.library] = folder / LIBRARIES / Path(given.library).name
     parts = ReleaseParts(
@@ -145,7 +149,7 @@ def _point(given: ReleaseInputs, home: Path, output: Path, manifest: WrittenMani
 
 
 def _read_selection(path: Path) -> tuple[SelectionRule, ...]:
-    return from_json(path.read_bytes(), SelectionPart).rules
+    return from_json(read_bounded(path), SelectionPart).rules
 
 
 def _images_path(given: ImagesInputs) -> str:
@@ -176,4 +180,4 @@ def _part_key(given: ImagesInputs, kernels: Mapping[str, str], digest: Digest) -
 
 def read_result(folder: Path, unit: Unit) -> UnitResult:
     """The facts beside a built unit's image."""
-    return from_json((folder / facts_path(unit)).read_bytes(), UnitResult)
+    return from_json(read_bounded(folder / facts_path(unit)), UnitResult)

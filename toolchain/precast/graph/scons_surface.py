@@ -14,10 +14,11 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import SCons.Action
@@ -35,6 +36,7 @@ import SCons.Taskmaster.Job
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
 from precast.graph.session import Session
+from precast.graph.signatures import SignatureFile
 
 FLAGS_VARIABLE = "SCONSFLAGS"  # words that SCons puts before those of its command line
 
@@ -174,25 +176,21 @@ def make_decider(session: Session) -> Callable[[Any, Any, Any, Any], bool]:
 
 
 def open_signatures(env: Any, file: Path) -> None:
-    """Keeps SCons's signatures in `file`; a damaged one is dropped, for the index knows better."""
-    env.SConsignFile(str(file).replace("$", "$$"))
-    try:
-        database, _ = SCons.SConsign.Get_DataBase(env.fs.Top)
-    except Exception:  # whatever a pickle of random bytes raises
-        Path(f"{file}.dblite").unlink(missing_ok=True)
-        database, _ = SCons.SConsign.Get_DataBase(env.fs.Top)
-    database.sync = partial(_write_signatures, database)
+    """Keeps SCons's signatures in `file`."""
+    module = SimpleNamespace(open=lambda name, mode: SignatureFile(Path(name)))
+    env.SConsignFile(str(file).replace("$", "$$"), module)
 
 
-def _write_signatures(database: Any) -> None:
-    """What cannot be written costs time alone: the C files are then looked at again."""
-    with contextlib.suppress(OSError):
-        type(database).sync(database)
-    database._needs_sync = False  # it would be tried again when the object goes, with a traceback
+def build_now(env: Any, nodes: list[Any], is_known: Callable[[str], bool]) -> bool:
+    """Builds nodes while the SConstruct is still being read, as SCons does for configure checks; whether it could.
 
-
-def build_now(env: Any, nodes: list[Any]) -> bool:
-    """Builds nodes while the SConstruct is still being read, as SCons does for configure checks; whether it could."""
+    What is made on the way is taken as it lies there only where `is_known` says so of its path: SCons knows what it was
+    made of, not what it is. Nor is it taken from a cache of SCons's, which hands out unchecked what it keeps.
+    """
+    for node in _made_for(nodes, scan=False):  # to scan what is still to be made would find too little, for good
+        node.set_nocache()
+        if not is_known(path_of(node)):
+            node.set_always_build()
     task_class = SCons.Script.Main.BuildTask
     task_class.options = SCons.Script.Main.OptionsParser.values
     before = env.fs.getcwd()
@@ -205,17 +203,37 @@ def build_now(env: Any, nodes: list[Any]) -> bool:
     return all(node.get_state() in (SCons.Node.executed, SCons.Node.up_to_date) for node in nodes)
 
 
+def always_build(env: Any, path: str) -> None:
+    """Has a file made again, if somebody makes it."""
+    node = env.fs.File(path if os.path.isabs(path) else f"#{path}")
+    if node.has_builder():
+        node.set_always_build()
+
+
 def leaves_of(nodes: list[Any]) -> set[str]:
     """The files that nobody makes from which `nodes` are made, headers and tools included."""
-    leaves, seen, waiting = set(), set(nodes), list(nodes)
+    return {path_of(node) for node in _behind(nodes, scan=True) if not node.has_builder()}
+
+
+def made_for(nodes: list[Any]) -> set[str]:
+    """The files that are made for `nodes`, themselves included."""
+    return set(map(path_of, _made_for(nodes, scan=True)))
+
+
+def _made_for(nodes: list[Any], *, scan: bool) -> Iterator[Any]:
+    return (node for node in _behind(nodes, scan=scan) if node.has_builder())
+
+
+def _behind(nodes: list[Any], *, scan: bool) -> Iterator[Any]:
+    """The files that `nodes` are, and that they depend on."""
+    seen, waiting = set(nodes), list(nodes)
     while waiting:
         node = waiting.pop()
-        if not node.has_builder() and isinstance(node, SCons.Node.FS.File):
-            leaves.add(path_of(node))
-        children = [child for child in node.all_children() if child not in seen]
+        if isinstance(node, SCons.Node.FS.File):
+            yield node
+        children = [child for child in node.all_children(scan) if child not in seen]
         seen.update(children)
         waiting += children
-    return leaves
 
 
 class Lines(io.StringIO):

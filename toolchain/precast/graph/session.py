@@ -162,6 +162,20 @@ class Session:
         record = self.index.step(SCONSTRUCT)
         return record is None or not self.index.is_fresh(SCONSTRUCT, record.key)
 
+    @property
+    def _built_for_plugins(self) -> Mapping[str, str]:
+        record = self.index.step(SCONSTRUCT)
+        return record.outputs if record else {}
+
+    def is_built_for_plugins(self, path: str) -> bool:
+        """Whether a file is what the SConstruct last built for plugins."""
+        return path in self._built_for_plugins and self.index.digest(path) == self._built_for_plugins[path]
+
+    @property
+    def damaged_plugins(self) -> list[str]:
+        """What the SConstruct built for plugins and is not as it was."""
+        return [path for path in self._built_for_plugins if not self.is_built_for_plugins(path)]
+
     def record_build_script(self, sources: Iterable[str], made: Iterable[str]) -> None:
         """Keeps what plugins that the SConstruct builds are made of."""
         if (self.folder / SCONSTRUCT).exists():

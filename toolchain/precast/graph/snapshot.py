@@ -16,12 +16,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from precast.digest import MOST_STATE_BYTES, FileState, digest_text, look_at, read_bounded, seal, unseal
+from precast.bounded import MOST_FILE_BYTES, read_bounded
+from precast.digest import FileState, digest_text, look_at, seal, unseal
 from precast.errors import PrecastError
 from precast.graph.request import Request
-from precast.layout import BUILD, ENTRIES, INDEX_FILE
+from precast.graph.unfinished import holds_unfinished
+from precast.layout import INDEX_FILE, SNAPSHOTS
 from precast.reads import Read, digest_now, parse_read
-from precast.store import is_draft, write_file
+from precast.store import write_file
 
 _FORMAT = 1
 _COLUMNS = ("Q", "q", "q", "q")  # inode, size, mtime, ctime
@@ -108,7 +110,7 @@ class Snapshot:
 
 def snapshot_path(request: Request) -> str:
     """Where the snapshot of what was asked for is kept."""
-    return f"{BUILD}/snapshots/{digest_text(request.part)[:12] if request.part else 'all'}"
+    return f"{SNAPSHOTS}/{digest_text(request.part)[:12] if request.part else 'all'}"
 
 
 def describe_asker(root: Path, request: Request) -> str:
@@ -142,7 +144,7 @@ def _numbered(tables: tuple[FileTable, ...]) -> Iterator[bytes]:
 def read_snapshot(path: Path, asker: str) -> Snapshot | None:
     """The snapshot that `asker` left; None when there is none, or it is damaged."""
     try:
-        data = unseal(read_bounded(path, MOST_STATE_BYTES))
+        data = unseal(read_bounded(path, MOST_FILE_BYTES))
     except OSError:
         return None
     if data is None:
@@ -163,17 +165,12 @@ def read_snapshot(path: Path, asker: str) -> Snapshot | None:
     )
 
 
-def _holds_drafts(folder: Path) -> bool:
-    """Whether something was not finished that a build goes well without: the next one is to remove it."""
-    return folder.is_dir() and any(map(is_draft, os.listdir(folder)))
-
-
 def find_unmoved(folder: Path, request: Request) -> Snapshot | None:
     """The snapshot of an earlier build of the same in which nothing has moved since; None when something has, or there
     is none. To be asked by who holds the lock of the build folder."""
     root = folder.resolve()
     path = root / snapshot_path(request)
-    if any(map(_holds_drafts, (root / BUILD, path.parent, root / ENTRIES))):
+    if holds_unfinished(root):  # which the next build is to remove
         return None
     snapshot = read_snapshot(path, describe_asker(root, request))
     if snapshot is None or not all(digest_now(each, root, os.environ) == each.digest for each in snapshot.reads):

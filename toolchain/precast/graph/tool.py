@@ -34,20 +34,24 @@ from precast.graph.request import Request
 from precast.graph.running import note_made, run_step, take_shared
 from precast.graph.scons_surface import (
     StepAction,
+    always_build,
     build_now,
     command_text,
     install_session,
     installed_session,
     leaves_of,
+    made_for,
     make_decider,
     open_signatures,
     path_of,
 )
 from precast.graph.session import Session, start_executor
 from precast.graph.steps import ImagesStep, Step, UnitStep
+from precast.graph.unfinished import end_writing
 from precast.launch.sources import library_sources
 from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SIGNATURES, facts_path, image_path
 from precast.progress.choosing import choose_reporter
+from precast.progress.events import COMPLETE
 from precast.project import SETTINGS_FILE, read_project
 from precast.scratch import remove_abandoned
 from precast.target import find_machine
@@ -96,9 +100,11 @@ def _declare_project(env: Any, plugins: Any = (), glibc: str = "") -> Any:
 
 
 def _build_plugins(env: Any, session: Session, plugins: list[Any]) -> None:
-    if plugins and not build_now(env, plugins):
+    for path in session.damaged_plugins:
+        always_build(env, path)
+    if plugins and not build_now(env, plugins, session.is_built_for_plugins):
         raise ToolError("a plugin library was not built", hint="what the compiler said stands above")
-    session.record_build_script(leaves_of(plugins), map(path_of, plugins))
+    session.record_build_script(leaves_of(plugins), made_for(plugins))
 
 
 def _open_session(env: Any) -> Session:
@@ -129,8 +135,9 @@ def _finish(session: Session) -> None:
     """Tells the summary of plain `scons`; what it left need not be looked at again, where that is all of the plan."""
     if session.begun:
         summary = session.finish()
-        if not session.failures and session.fault is None:
+        if summary.reason == COMPLETE and session.fault is None:
             keep_snapshot(session, summary)
+            end_writing(session.folder)
 
 
 def declare_graph(env: Any, session: Session) -> Any:

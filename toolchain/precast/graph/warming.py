@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from precast.cache.settings import CacheWish
 from precast.errors import BugError, SpecError
+from precast.graph.collect import remove_unfinished
 from precast.graph.lock import locked
 from precast.graph.making import read_result
 from precast.graph.request import Request
@@ -17,6 +18,7 @@ from precast.graph.running import take_shared
 from precast.graph.session import Begin, Fetch, Session, Warn
 from precast.graph.sharing import Sharing
 from precast.graph.steps import UnitStep
+from precast.graph.unfinished import end_writing
 from precast.layout import BUILD
 from precast.progress.events import SilentReporter
 from precast.project import Project
@@ -43,6 +45,7 @@ class _Listener(SilentReporter):
 def warm_cache(project: Project, wish: CacheWish, warn: Callable[[str], None]) -> Warmed:
     """Takes and gives; `SpecError` when there is no cache."""
     with locked(project.folder / BUILD):
+        remove_unfinished(project.folder)
         session = Session(project, Request(cache=wish), _Listener(warn), _refuse)
         try:
             sharing = session.sharing
@@ -55,6 +58,7 @@ def warm_cache(project: Project, wish: CacheWish, warn: Callable[[str], None]) -
             given = _give(session, sharing, fresh)
             session.share()
             absent = len(session.stale_units)
+            end_writing(session.folder)
             return Warmed(len(stale) - absent, given, absent)
         finally:
             session.close()

@@ -12,7 +12,7 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from precast.digest import MOST_STATE_BYTES, read_bounded
+from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.errors import PluginError
 from precast.passes.resources import resolve_resource
 from precast.passes.selection import PassUse
@@ -44,7 +44,7 @@ def read_contents(project: Path, files: Iterable[str]) -> dict[str, bytes | None
 
 def _read(name: str, project: Path) -> bytes | None:
     try:
-        return read_bounded(resolve_resource(name, project), MOST_STATE_BYTES)
+        return read_bounded(resolve_resource(name, project), MOST_FILE_BYTES)
     except (OSError, PluginError):
         return None
 

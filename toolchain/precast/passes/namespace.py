@@ -20,6 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.errors import Place, PluginError
 from precast.passes.resources import name_resource
 from precast.passes.watching import Watch, is_installed_code
@@ -42,7 +43,7 @@ class _OwnLoader(importlib.machinery.SourceFileLoader):
 
     def get_data(self, path: str) -> bytes:
         if path not in self.contents:
-            self.contents[path] = super().get_data(path)
+            self.contents[path] = read_bounded(path)
         return self.contents[path]
 
 
@@ -155,7 +156,7 @@ class Namespace(importlib.abc.MetaPathFinder):
 
     def read(self, path: Path) -> bytes:
         """The bytes of one of the plugin's files: those that were digested, if they were."""
-        return self._contents[str(path)] if str(path) in self._contents else path.read_bytes()
+        return self._contents[str(path)] if str(path) in self._contents else read_bounded(path, MOST_FILE_BYTES)
 
     def undeclared(self, knows_packages: bool) -> tuple[Read, ...]:
         """What the plugin's code has read so far beside the files it was given. With `knows_packages`, modules of

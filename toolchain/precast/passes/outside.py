@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from precast.bounded import digest_bounded, read_bounded
 from precast.passes.digest import named_modules
 from precast.passes.namespace import SHARED
 
@@ -46,7 +47,7 @@ def find_outside(own: Iterable[Path], skipped: frozenset[str]) -> Outside:
     for package in sorted(packages):
         total.update(f"{package} {', '.join(_versions(package))}\n".encode())
         for name, path in sorted(packages[package].items()):
-            total.update(f"{name}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+            total.update(f"{name}\0{digest_bounded(path)}\n".encode())
             files.append(path)
     return Outside(total.hexdigest(), tuple(sorted(files)))
 
@@ -79,7 +80,7 @@ def _loaded_files(package: str) -> Iterator[tuple[str, Path]]:
 
 
 def _named_packages(path: Path) -> set[str]:
-    return {name.decode() for name in _IMPORT.findall(path.read_bytes())} if path.suffix == ".py" else set()
+    return {name.decode() for name in _IMPORT.findall(read_bounded(path))} if path.suffix == ".py" else set()
 
 
 def _versions(package: str) -> list[str]:

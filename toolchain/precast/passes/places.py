@@ -6,9 +6,10 @@ In: a loaded module and a definition in it. Out: line and column, counted from 1
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from precast.bounded import read_bounded
 
 Spot = tuple[int, int]
 NOT_FOUND: Spot = (0, 0)
@@ -36,7 +37,7 @@ def find_anchor(module: ModuleType, definition: Any) -> Spot:
 def _find_statement(module: ModuleType, definition: Any) -> ast.stmt | None:
     names = {name for name, value in vars(module).items() if value is definition}
     try:
-        tree = ast.parse(Path(module.__file__ or "").read_bytes())
+        tree = ast.parse(read_bounded(module.__file__ or ""))
     except (OSError, SyntaxError):
         return None
     return next((each for each in reversed(tree.body) if names & _bound_names(each)), None)

@@ -34,6 +34,7 @@ from precast.passes.resources import glob_folders, name_resource, resolve_resour
 from precast.passes.standins import has_triton, let_compilers_be_missing
 from precast.passes.watching import is_installed_code
 from precast.reads import ReadKind, digest_directory
+from precast.store import write_file
 
 
 def probe_module(origin: str, project: Path, owner: str = "") -> Probe:
@@ -171,9 +172,7 @@ def main() -> None:
         text = json.dumps(refused_options(arguments.origin, project, json.loads(arguments.options.read_bytes())))
     else:
         text = to_json(sealed(probe_module(arguments.origin, project, arguments.owner)), indent=1)
-    partial = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
-    partial.write_text(text + "\n", encoding="utf-8")
-    partial.replace(arguments.out)
+    write_file(arguments.out, f"{text}\n".encode())
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from precast.bounded import read_bounded
 from precast.codec import from_json
 from precast.errors import PassError, Place, PluginError, nearest_hint, relative_text
 from precast.passes.anchors import parse_anchor
@@ -108,7 +109,7 @@ def read_probe(origin: Origin, project: Path, build: Path) -> Probe:
 
 def _read_kept(file: Path) -> Probe | None:
     try:
-        probe = from_json(file.read_bytes(), Probe)
+        probe = from_json(read_bounded(file), Probe)
     except Exception:  # absent, or written by another version: made anew
         return None
     return probe if probe.format == FORMAT and probe == sealed(probe) else None

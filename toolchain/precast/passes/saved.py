@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from precast.bounded import read_bounded
 from precast.errors import PassError, Place
 from precast.passes.pipeline import Pipeline, Run, Step
 
@@ -39,14 +40,14 @@ def _step_text(step: Step) -> str:
 def read_pipeline(path: Path, stage: str) -> Pipeline:
     """The runs of `stage` in a saved file. `PassError` with the file when it cannot be read."""
     try:
-        return parse_pipeline(path.read_text(encoding="utf-8"), stage, str(path))
+        return parse_pipeline(read_bounded(path).decode(), stage, str(path))
     except OSError as error:
         raise PassError(f"cannot read the saved pipeline `{path.name}`: {error.strerror}") from None
 
 
 def find_step(path: Path, step: Step) -> Place:
     """Where a saved file names a step."""
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = read_bounded(path).decode().splitlines()
     number = next((number for number, line in enumerate(lines, 1) if f'"{step.op}"' in line), 0)
     column = lines[number - 1].index(f'"{step.op}"') + 1 if number else 1
     return Place(str(path), max(number, 1), column, len(step.op) + 2 if number else 1)

@@ -12,15 +12,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from precast.bounded import read_bounded
 from precast.codec import from_json, to_json
-from precast.digest import digest_text
+from precast.digest import digest_text, unseal
 from precast.errors import Place, PlanError, SpecError, relative_text
+from precast.layout import KERNELS
 from precast.reads import INHERITED, Read, ReadKind, digest_now
 from precast.scratch import Scratch
 from precast.spec.imported import ProbeAnswer, ProbeFault, ProbeRequest
 from precast.store import telling_disk_faults
 
-FOLDER = "kernels"
 TIME_LIMIT_S = 120.0
 
 
@@ -30,7 +31,7 @@ def read_imported(request: ProbeRequest, folder: Path, build: Path) -> ProbeAnsw
     `folder` is the project's as the user gave it, for places.
     """
     name = re.sub(r"\W+", "_", request.source.function)[:40]
-    file = build / FOLDER / f"{name}-{digest_text(request.source.text)[:12]}.json"
+    file = build / Path(KERNELS).name / f"{name}-{digest_text(request.source.text)[:12]}.json"
     answer = _read_kept(file)
     if answer is None or answer.request != request.digest or not is_fresh(answer, Path(request.project)):
         answer = run_probe(request, folder, file)
@@ -41,10 +42,14 @@ def read_imported(request: ProbeRequest, folder: Path, build: Path) -> ProbeAnsw
 
 def _read_kept(file: Path) -> ProbeAnswer | None:
     try:
-        answer = from_json(file.read_bytes(), ProbeAnswer)
-    except Exception:  # absent, or written by another version: made anew
+        answer = _read_answer(file)
+    except Exception:  # absent, damaged, or written by another version: made anew
         return None
     return None if answer.fault else answer
+
+
+def _read_answer(file: Path) -> ProbeAnswer:
+    return from_json(unseal(read_bounded(file)) or b"", ProbeAnswer)
 
 
 def is_fresh(answer: ProbeAnswer, project: Path) -> bool:
@@ -77,7 +82,7 @@ def run_probe(request: ProbeRequest, folder: Path, file: Path) -> ProbeAnswer:
         told = relative_text(words[-1] if words else f"exit code {done.returncode}", Path(request.project))
         message = f"the module of `{request.source.text}` ends the process that imports it: {told}"
         raise PlanError(message, _start_of(request, folder))
-    return from_json(file.read_bytes(), ProbeAnswer)
+    return _read_answer(file)
 
 
 def _start_of(request: ProbeRequest, folder: Path) -> Place:

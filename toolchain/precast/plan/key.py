@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from precast.bounded import read_bounded
 from precast.codec import CodecError, from_json, to_json
 from precast.digest import digest_text
 from precast.identity import Tools
@@ -103,6 +104,6 @@ def write_key(folder: Path, ingredients: Ingredients) -> None:
 def read_key(folder: Path) -> Ingredients | None:
     """The ingredients that the unit in `folder` was built from; None when there is no such record."""
     try:
-        return from_json((folder / KEY_FILE).read_bytes(), Ingredients)
+        return from_json(read_bounded(folder / KEY_FILE), Ingredients)
     except (OSError, CodecError):
         return None

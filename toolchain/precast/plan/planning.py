@@ -17,6 +17,7 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from precast import collector
+from precast.bounded import read_bounded
 from precast.digest import FileDigests
 from precast.errors import Place, PlanError, PrecastError, SpecError, nearest_hint
 from precast.identity import Identities, Tools, identity_memory, merge_tools
@@ -42,6 +43,7 @@ from precast.spec.naming import modules_in
 from precast.spec.problems import Problems
 from precast.spec.sources import SourceReader
 from precast.spec.toml import read_document
+from precast.store import reason_of
 from precast.target import Target
 from precast.tuning.describing import digest_code
 
@@ -234,7 +236,7 @@ class _Planner:
     def _digest_code(self, source: Source) -> str:
         """What a kernel's source says, and the files of the project that it imports."""
         names = [file.name for file in self._files_of(source, frozenset()) if not file.name.startswith(INSTALLED)]
-        return digest_code((self._project.folder / name).read_bytes() for name in names)
+        return digest_code(read_bounded(self._project.folder / name) for name in names)
 
     def _from_here(self, read: Read) -> Read:
         """A read of a file that is named from the project's folder."""
@@ -384,7 +386,7 @@ class _Planner:
                 self._reached[source, named] = tuple(files[name] for name in sorted(files))
             except OSError as error:
                 file = error.filename or source.file
-                message = f"cannot read `{file}`: {os.strerror(error.errno or 0).lower()}"
+                message = f"cannot read `{file}`: {reason_of(error)}"
                 raise SpecError(message, hint=f"`{source.text}` imports it") from None
         return self._reached[source, named]
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.errors import ReleaseError, printable
 from precast.launch.formats.index_reader import UnitDescription, read_descriptions
 from precast.launch.package.calls import plain
@@ -114,7 +115,7 @@ class _Unit:
 def _read_units(release: Path) -> list[_Unit]:
     path = release / INDEX
     try:
-        data = path.read_bytes()
+        data = read_bounded(path, MOST_FILE_BYTES)
     except OSError as error:
         raise ReleaseError(f"{printable(release)} is no release: it has no {INDEX}") from error
     return [_read_unit(each) for each in read_descriptions(data, printable(path))]

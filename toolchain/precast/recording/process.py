@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from precast.bounded import read_bounded
 from precast.errors import SpecError, ToolError
 from precast.recording.begin import recording_environment
 from precast.recording.merging import Merged, merge_notes
@@ -124,7 +125,7 @@ def merge_into(file: Path, folder: Path) -> Merged:
 def _read(file: Path) -> str:
     """The file's text, empty where there is none."""
     try:
-        return file.read_bytes().decode()
+        return read_bounded(file).decode()
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:

@@ -9,9 +9,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from precast.bounded import MOST_FILE_BYTES
 from precast.errors import printable
 from precast.launch.formats.interface import kernel_of
-from precast.release.files import MOST_FILE_BYTES
 from precast.release.manifest import MANIFEST, SIGNATURE, Manifest, ManifestUnit
 
 INDEX = "index.bin"

@@ -1,41 +1,37 @@
-"""Reading files of a release that may be anything: their kind and size first, then their bytes.
+"""Files of a release that may be anything: what `bounded` refuses, as sentences.
 
-In: paths. Out: bytes and digests, or a `ReleaseError` of one sentence. Nothing here waits for a pipe or a device,
-follows a link, or reads more than it was told to expect.
+In: paths. Out: bytes and digests, or a `ReleaseError` of one sentence. No link is followed, and no more is read than
+was to be expected.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
-import stat
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
+from precast.bounded import IrregularFileError, chunks_of, open_bounded
 from precast.errors import ReleaseError, printable
 
 MOST_MANIFEST_BYTES = 256 << 20
-MOST_FILE_BYTES = 4 << 30  # of any file that a release may list: as `runtime/file.h`
 MOST_KEY_BYTES = 1 << 20
-_CHUNK = 1 << 20
+_NO_LIMIT = 1 << 63
+_IRREGULAR = {errno.ELOOP: "no file of its own, but a link", errno.EFBIG: "longer than it was when it was opened"}
 
 
 @contextlib.contextmanager
-def _opened(path: Path, follow: bool) -> Iterator[tuple[BinaryIO, int]]:
+def _opened(path: Path, follow: bool) -> Iterator[tuple[FileIO, int]]:
     """A file that is one, and its size."""
     name = printable(path)
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
     try:
-        kind = (path.stat() if follow else path.lstat()).st_mode
-        if not stat.S_ISREG(kind):
-            raise ReleaseError(f"{name} is no file{' of its own, but a link' if stat.S_ISLNK(kind) else ''}")
-        with os.fdopen(os.open(path, flags), "rb") as stream:
-            status = os.fstat(stream.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise ReleaseError(f"{name} is no file")
-            yield stream, status.st_size
+        with open_bounded(path, _NO_LIMIT, follow=follow) as stream:
+            yield stream, os.fstat(stream.fileno()).st_size
+    except IrregularFileError as error:
+        raise ReleaseError(f"{name} is {_IRREGULAR.get(error.errno or 0, 'no file')}") from None
     except (FileNotFoundError, NotADirectoryError):
         raise ReleaseError(f"{name} is absent") from None
     except OSError as error:
@@ -47,7 +43,7 @@ def read_file(path: Path, most: int, *, follow: bool = False) -> bytes:
     with _opened(path, follow) as (stream, size):
         if size > most:
             raise ReleaseError(f"{printable(path)} is {size} bytes long, more than the {most} that it may have")
-        data = stream.read(size)
+        data = b"".join(chunks_of(stream, path, size))
     if len(data) != size:
         raise ReleaseError(f"{printable(path)} became shorter while it was read")
     return data
@@ -59,7 +55,6 @@ def digest_file(path: Path, size: int) -> str:
     with _opened(path, follow=False) as (stream, found):
         if found != size:
             raise ReleaseError(f"{printable(path)} is damaged: {found} bytes, the manifest says {size}")
-        while size and (chunk := stream.read(min(size, _CHUNK))):
+        for chunk in chunks_of(stream, path, size):
             digest.update(chunk)
-            size -= len(chunk)
     return digest.hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -16,6 +17,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from precast.bounded import read_bounded
+from precast.codec import from_json
 from precast.errors import ReleaseError
 from precast.release.manifest import MANIFEST, Manifest, WrittenManifest, read_manifest
 from precast.release.verify import find_faults
@@ -24,6 +27,8 @@ from precast.store import is_draft, link_file, sync, sync_tree, telling_disk_fau
 POINTER = "release.json"
 CURRENT = "current"
 DRAFT = ".draft-"
+
+_FOLDER = re.compile(r"[0-9A-Za-z][0-9A-Za-z.+_-]*")  # of a release: nothing else is led to
 
 Content = bytes | Path  # bytes to write, or a finished file to link
 
@@ -87,11 +92,14 @@ def read_pointer(home: Path, name: str = POINTER) -> Pointer:
     none, or it is damaged."""
     path = home / name
     try:
-        return Pointer(**json.loads(path.read_bytes()))
+        pointer = from_json(read_bounded(path), Pointer)
     except FileNotFoundError:
         raise ReleaseError(f"{path.parent} holds no release", hint="run `precast build`") from None
-    except (ValueError, TypeError):
-        raise ReleaseError(f"{path} is damaged", hint="run `precast build`") from None
+    except (ValueError, OSError):
+        pointer = Pointer("", "", "")
+    if not _FOLDER.fullmatch(pointer.path):
+        raise ReleaseError(f"{path} is damaged", hint="run `precast build`")
+    return pointer
 
 
 def drop_drafts(home: Path) -> None:
@@ -135,10 +143,17 @@ def _place(path: Path, content: Content, newest: Path) -> None:
     """Links a finished file, or that of the newest release which is equal; else writes one."""
     if isinstance(content, Path):
         link_file(content, path)
-    elif newest.is_file() and newest.read_bytes() == content:
+    elif _holds(newest, content):
         link_file(newest, path)
     else:
         write_file(path, content)
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return not path.is_symlink() and read_bounded(path, len(data)) == data
+    except OSError:
+        return False
 
 
 def _newest(home: Path) -> Path:

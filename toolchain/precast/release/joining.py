@@ -15,6 +15,7 @@ from itertools import combinations
 from pathlib import Path
 
 from precast.artifact import UnitResult
+from precast.bounded import MOST_FILE_BYTES
 from precast.errors import ReleaseError, printable
 from precast.identity import Tools, merge_tools
 from precast.identity.tools import OWN_TOOLS, STANDIN, tool_names
@@ -22,7 +23,7 @@ from precast.launch.formats import ImagePlace, IndexedUnit, ReleaseFile, Release
 from precast.launch.formats.index_units import read_units
 from precast.launch.formats.interface import describe_interface
 from precast.release.contents import INDEX, BuiltImages
-from precast.release.files import MOST_FILE_BYTES, read_file
+from precast.release.files import read_file
 from precast.release.manifest import Manifest, ManifestUnit
 from precast.release.verify import verify_release
 from precast.spec.model import Argument, Unit

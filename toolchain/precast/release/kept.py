@@ -13,6 +13,7 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
+from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.digest import digest_text, seal, unseal
 from precast.errors import PrecastError
 from precast.launch.formats import ImagePlace, ReleaseFile
@@ -29,7 +30,7 @@ def part_name(place: str) -> str:
 
 def read_part(path: Path, key: str) -> ImagesPart | None:
     try:
-        head, _, texts = (unseal(path.read_bytes()) or b"").partition(b"\n")
+        head, _, texts = (unseal(read_bounded(path, MOST_FILE_BYTES)) or b"").partition(b"\n")
         found, file, units = json.loads(head)
     except (OSError, ValueError):
         return None

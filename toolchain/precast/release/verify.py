@@ -10,12 +10,13 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from precast.bounded import MOST_FILE_BYTES
 from precast.errors import ReleaseError, printable
 from precast.launch.formats.index_reader import IndexContents, launch_facts, read_index
 from precast.launch.formats.pack import read_pack
 from precast.launch.formats.values import ImagePlace
 from precast.release.claims import INDEX, find_false_claims
-from precast.release.files import MOST_FILE_BYTES, digest_file, read_file
+from precast.release.files import digest_file, read_file
 from precast.release.layout import Layout, find_layout
 from precast.release.manifest import Manifest, ManifestFile, ManifestUnit, read_manifest
 

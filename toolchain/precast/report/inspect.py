@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from precast.artifact import UnitResult
+from precast.bounded import read_bounded
 from precast.codec import CodecError, from_json
 from precast.errors import SpecError, ToolError, nearest_hint
 from precast.spec.model import Unit
@@ -36,7 +37,7 @@ def read_built_units(units_folder: Path) -> tuple[BuiltUnit, ...]:
 
 def _read_facts(path: Path) -> UnitResult:
     try:
-        return from_json(path.read_bytes(), UnitResult)
+        return from_json(read_bounded(path), UnitResult)
     except CodecError:
         raise ToolError(f"{path} is damaged", hint="`precast build` makes it anew") from None
 

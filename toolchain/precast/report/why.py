@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from precast.artifact import UnitResult
+from precast.bounded import read_bounded
 from precast.codec import CodecError, from_json
 from precast.digest import FileDigests
 from precast.graph.index import Index
@@ -48,11 +49,11 @@ def find_damage(planned: PlannedUnit, project: Path) -> Iterator[str]:
     """The image and facts, as far as they are missing or not what was built."""
     image, facts = planned.outputs[:2]
     try:
-        result = from_json((project / facts).read_bytes(), UnitResult)
+        result = from_json(read_bounded(project / facts), UnitResult)
     except FileNotFoundError:
         yield f"{facts} is missing"
         return
-    except CodecError:
+    except (CodecError, OSError):
         yield f"{facts} is damaged"
         return
     if not (project / image).is_file():

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from precast.digest import read_bounded
+from precast.bounded import read_bounded
 from precast.errors import SpecError
 from precast.reads import Read, ReadKind, digest_place
 from precast.spec.model import Source

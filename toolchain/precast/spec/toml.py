@@ -17,7 +17,7 @@ from typing import TypeVar
 import tree_sitter
 import tree_sitter_toml
 
-from precast.digest import read_bounded
+from precast.bounded import read_bounded
 from precast.errors import Place, SpecError, nearest_hint
 from precast.grid import LARGEST, SMALLEST
 from precast.spec.model import Scalar

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from precast.bounded import read_bounded
 from precast.errors import Place, SpecError, nearest_hint
+from precast.store import reason_of
 from precast.tuning.buckets import Measured
 from precast.tuning.evidence import SCHEMA
 
@@ -41,10 +43,10 @@ class Evidence:
 def read_evidence(path: Path, name: str) -> Evidence:
     """The evidence in a file that errors call `name`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_bounded(path).decode()
         data = json.loads(text)
     except OSError as error:
-        raise SpecError(f"cannot read `{name}`: {(error.strerror or str(error)).lower()}") from None
+        raise SpecError(f"cannot read `{name}`: {reason_of(error)}") from None
     except UnicodeDecodeError:
         raise SpecError("not UTF-8 text", Place(name, 1), HINT) from None
     except json.JSONDecodeError as error:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.codec import from_json, to_json
 from precast.engines import Engine, StageFailure, StageOutput
 from precast.engines.registry import Engines, engine_name
@@ -103,7 +104,7 @@ class Worker:
                 refuse_unsteady(request.job, engine)
             return Event("done", result=result)
         announce(Step(request.stage))
-        source = StageOutput(Path(request.source).read_bytes(), request.carry)
+        source = StageOutput(read_bounded(request.source, MOST_FILE_BYTES), request.carry)
         inputs = plan_stage(request.job, request.stage, source.carry, digest_bytes(source.data))
         project = Path(request.job.project)
         engine.run_stage(inputs, source.data, project, lambda name, text="": announce(Step(request.stage, name)))

@@ -11,6 +11,7 @@ import itertools
 from dataclasses import replace
 from pathlib import Path
 
+from precast.bounded import read_bounded
 from precast.codec import CodecError, from_json, to_json
 from precast.diagnostic import MESSAGE_FILE, is_long
 from precast.engines import input_stage
@@ -83,7 +84,7 @@ def read_reproducer(folder: Path, project: Path | None = None) -> Request:
     """The request in a folder that `write_reproducer` made; `ReleaseError` when it is not one. Its job is placed in
     `project`, by default the one in whose build folder it lies, else in the folder's own copy of what it needs."""
     try:
-        request = from_json((folder / JOB_FILE).read_bytes(), Request)
+        request = from_json(read_bounded(folder / JOB_FILE), Request)
     except FileNotFoundError:
         raise ReleaseError(f"{folder} is no reproducer: it has no {JOB_FILE}") from None
     except CodecError as error:

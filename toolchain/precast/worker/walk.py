@@ -287,7 +287,7 @@ def publish(job: Job, result: UnitResult, store: Store) -> None:
     folder = Path(job.output)
     with telling_disk_faults(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        draft = folder.parent / f".{folder.name}.{secrets.token_hex(6)}.new"
+        draft = folder.parent / f".{folder.name[:100]}.{secrets.token_hex(6)}.tmp"
         draft.mkdir()
         try:
             for stage in result.stages if job.keep_stages else result.stages[-1:]:
@@ -301,10 +301,8 @@ def publish(job: Job, result: UnitResult, store: Store) -> None:
 
 def _exchange(draft: Path, folder: Path) -> None:
     """Puts `draft` in the place of `folder`. A build killed in between leaves no folder, never half of one."""
-    old = draft.with_suffix(".old")
+    old = draft.with_name(f"{draft.stem}.old.tmp")
     with contextlib.suppress(FileNotFoundError):
         os.rename(folder, old)
     os.rename(draft, folder)
     shutil.rmtree(old, ignore_errors=True)
-    for left in folder.parent.glob(f".{folder.name}.*"):
-        shutil.rmtree(left, ignore_errors=True)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import types
 from functools import lru_cache
-from pathlib import Path
+
+from precast.bounded import read_bounded
 
 EXPECTED = {"ImportError", "ModuleNotFoundError", "PackageNotFoundError", "Exception", "BaseException"}
 FINDERS = ("/importlib/util.py", "<frozen importlib.util>")  # find_spec asks; nothing is imported
@@ -33,7 +34,7 @@ def is_expected_failure(frame: types.FrameType | None, outermost: str) -> bool:
 def guarded_lines(file: str) -> tuple[tuple[int, int], ...]:
     """Ranges of lines in a file whose import errors are handled there. Unreadable files have none."""
     try:
-        return _guarded_lines_of(Path(file).read_bytes())
+        return _guarded_lines_of(read_bounded(file))
     except (OSError, SyntaxError, ValueError):
         return ()
 

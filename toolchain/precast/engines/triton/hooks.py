@@ -19,6 +19,7 @@ from typing import Any
 from triton import knobs
 
 from precast.artifact import PassRun
+from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.engines import StageFailure
 from precast.engines.triton.loose_files import alone
 from precast.engines.triton.python_steps import PassFailure
@@ -66,7 +67,8 @@ class RunningHook:
             inside = path.relative_to(around) if path.is_relative_to(around) else Path(path.name)
             copy = Path(self._folder.name) / inside
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(self.selected.namespace.read(path) if self.selected.namespace else path.read_bytes())
+            namespace = self.selected.namespace
+            copy.write_bytes(namespace.read(path) if namespace else read_bounded(path, MOST_FILE_BYTES))
             origins[copy] = name
         return origins
 

@@ -21,6 +21,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.engines.triton.guards import is_expected_failure
 from precast.engines.triton.reading import Recording
 from precast.engines.triton.stubs import Seal, StandinDistribution, is_standin, standin_spec
@@ -54,7 +55,7 @@ class SourceLoader(importlib.machinery.SourceFileLoader):
     def get_data(self, path: str) -> bytes:
         if path != self.path:  # data of the package, which code asks its loader for
             self._recording.note(ReadKind.DATA, path)
-        return super().get_data(path)
+        return read_bounded(path)
 
     def source_to_code(self, data: bytes, path: str, *, _optimize: int = -1) -> types.CodeType:  # type: ignore[override]
         self._recording.note_source(path, data)
@@ -86,7 +87,7 @@ class ExtensionLoader(importlib.machinery.ExtensionFileLoader):
         recording.modules.add(name)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        self._recording.note_source(self.path, Path(self.path).read_bytes())
+        self._recording.note_source(self.path, read_bounded(self.path, MOST_FILE_BYTES))
         return super().create_module(spec)
 
 

@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 
 from precast.codec import from_json, to_json
+from precast.digest import seal
 from precast.engines.triton.environment import worker_environment
 from precast.spec.imported import ProbeAnswer, ProbeFault, ProbeRequest, TargetAnswer
+from precast.store import write_file
 from precast.target import Target
 
 PREPARED = "--prepared"
@@ -48,9 +50,7 @@ def main(arguments: list[str]) -> None:
         command = [sys.executable, "-m", "precast.engines.triton.kernel_probe", *arguments, PREPARED]
         os.execve(sys.executable, command, worker_environment(request.settings, os.environ, os.getcwd()))
     answer = probe_kernel(request)
-    partial = answer_file.with_name(f".{answer_file.name}.{os.getpid()}")
-    partial.write_text(to_json(answer, indent=1) + "\n", encoding="utf-8")
-    partial.replace(answer_file)
+    write_file(answer_file, seal(to_json(answer, indent=1).encode()))
 
 
 if __name__ == "__main__":

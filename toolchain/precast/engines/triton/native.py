@@ -8,7 +8,6 @@ ops on the builder that kernels use. Code cannot be unloaded: a worker process k
 from __future__ import annotations
 
 import functools
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import mlir.ir  # noqa: F401
 from triton._C import libtriton
 
+from precast.bounded import digest_bounded
 from precast.engines.triton.plugin_info import explain_load_error, read_plugin_info
 from precast.errors import PluginError
 
@@ -38,14 +38,14 @@ def load_library(path: Path) -> LoadedLibrary:
     if not path.is_file():
         raise PluginError(f"there is no plugin library `{path}`")
     loaded = _load(path.resolve())
-    if loaded.digest != _digest(path):
+    if loaded.digest != digest_bounded(path):
         raise PluginError(f"plugin library `{path.name}` changed after this process had loaded it", hint="build again")
     return loaded
 
 
 @functools.cache
 def _load(path: Path) -> LoadedLibrary:
-    digest = _digest(path)
+    digest = digest_bounded(path)
     info = read_plugin_info(path)
     taken = sorted(set(info.passes) & set(_loaded_passes()))
     if taken:
@@ -62,10 +62,6 @@ def _load(path: Path) -> LoadedLibrary:
     if missing:
         raise PluginError(f"plugin library `{path.name}` lists pass `{missing[0]}` but has no code for it")
     return LoadedLibrary(digest, info.passes)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _loaded_passes() -> list[str]:
