@@ -74,7 +74,7 @@ class Damaged:
             assert "Traceback" not in build.err, (note, build.err)
             if build.code == 0:
                 break
-            moved = [each for each in self.tree.folder.rglob("*") if each.is_dir() and each.name and is_named(each, build.err)]
+            moved = [each for each in self.tree.folder.rglob("*") if each.is_dir() and is_named(each, build.err)]
             assert moved, (note, build.err)
             for each in moved:
                 shutil.rmtree(each, ignore_errors=True)
@@ -84,7 +84,7 @@ class Damaged:
 
 
 def is_named(path: Path, said: str) -> bool:
-    return f"/{path.name} is a folder, and a file belongs there" in said or f"{path}: is a directory" in said
+    return any(f"{path.name}{told}" in said for told in (" is a folder, and a file belongs there", ": is a directory"))
 
 
 @pytest.fixture
@@ -125,8 +125,8 @@ MADE = ("native/part.txt", "native/whole.txt")
 
 
 @pytest.mark.parametrize("lost", [(), ("index.sqlite",), ("index.sqlite", "snapshots")], ids=" ".join)
-@pytest.mark.parametrize("name", MADE)
-def test_what_a_build_script_makes_for_plugins_is_made_again(built_script: Tree, name: str, lost: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("name", [MADE[0], pytest.param(MADE[1], marks=pytest.mark.all)])
+def test_what_a_build_script_makes_is_made_again(built_script: Tree, name: str, lost: tuple[str, ...]) -> None:
     """SCons knows what a file was made of, not what it is."""
     tree = built_script
     good = read_release(tree)

@@ -15,6 +15,7 @@ import hashlib
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -52,6 +53,19 @@ def telling_disk_faults(path: Path) -> Iterator[None]:
             ) from error
         hint = "build in a copy that is writable" if error.errno in _CLOSED else None
         raise ToolError(f"cannot write {path}: {reason_of(error)}", hint=hint) from error
+
+
+def drop_irregular(path: Path, *, follow: bool = True) -> None:
+    """Removes what stands where a file of ours belongs, and is neither that nor a folder, which may hold somebody's
+    files: a pipe, a device, a link that leads to none. With `follow`, a link to a file is one."""
+    try:
+        kind = os.stat(path, follow_symlinks=follow).st_mode
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            return
+        kind = stat.S_IFLNK
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        path.unlink(missing_ok=True)
 
 
 def is_draft(name: str) -> bool:
@@ -195,7 +209,7 @@ def _read(path: Path) -> bytes | None:
     try:
         return read_bounded(path, MOST_FILE_BYTES)
     except OSError as error:
-        if isinstance(error, IrregularFileError):
+        if isinstance(error, IrregularFileError) or error.errno == errno.ELOOP:
             _remove(path)
             return None
         if error.errno in _ABSENT:

@@ -10,7 +10,6 @@ never been.
 from __future__ import annotations
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
@@ -27,7 +26,7 @@ from precast.bounded import digest_bounded
 from precast.digest import FileState, look_at
 from precast.errors import ToolError
 from precast.reads import ABSENT, FILES, Read, ReadKind, digest_file, digest_now, digest_package, parse_read
-from precast.store import reason_of
+from precast.store import drop_irregular, reason_of
 
 _VERSION = 2
 _TABLES = """
@@ -260,7 +259,10 @@ def _open(path: Path) -> tuple[sqlite3.Connection, dict[str, FileState], dict[st
     """The index and what it holds, made anew when the file there is damaged or of another version."""
     with _telling_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _drop_irregular(path)
+        for file in _files_of(path):
+            drop_irregular(file)  # SQLite would wait for a pipe
+            if file.is_dir():
+                raise ToolError(f"{file} is a folder, and a file belongs there", hint="move it away")
         try:
             connection = _connect(path)
             return connection, *_load(connection)
@@ -279,17 +281,6 @@ def _make_anew(path: Path) -> sqlite3.Connection:
 def _files_of(path: Path) -> tuple[Path, ...]:
     """The database, and what SQLite keeps beside it."""
     return (path, *(path.with_name(f"{path.name}{each}") for each in ("-journal", "-wal", "-shm")))
-
-
-def _drop_irregular(path: Path) -> None:
-    """Removes pipes, devices and links to such, for which SQLite would wait; what else is wrong it says."""
-    for file in _files_of(path):
-        try:
-            is_odd = not stat.S_ISREG(os.stat(file).st_mode)
-        except OSError as error:
-            is_odd = error.errno == errno.ELOOP
-        if is_odd and not file.is_dir():
-            file.unlink()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from precast.bounded import read_bounded
 from precast.errors import ToolError
-from precast.store import telling_disk_faults
+from precast.store import drop_irregular, telling_disk_faults
 
 LOCK_FILE = "lock"
 
@@ -45,6 +45,7 @@ def _take_file(held: ExitStack, path: Path) -> int:
     """The descriptor of the locked file that is at `path`; one that was removed meanwhile locks nobody out."""
     while True:
         path.parent.mkdir(parents=True, exist_ok=True)
+        drop_irregular(path, follow=False)
         descriptor = _open(held, path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)
         _take(descriptor, path)
         with contextlib.suppress(FileNotFoundError):

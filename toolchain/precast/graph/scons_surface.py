@@ -38,6 +38,7 @@ from precast.errors import PrecastError, ToolError
 from precast.graph.session import Session
 from precast.graph.signatures import SignatureFile
 
+_File = SCons.Node.FS.File
 FLAGS_VARIABLE = "SCONSFLAGS"  # words that SCons puts before those of its command line
 
 
@@ -212,12 +213,12 @@ def always_build(env: Any, path: str) -> None:
 
 def leaves_of(nodes: list[Any]) -> set[str]:
     """The files that nobody makes from which `nodes` are made, headers and tools included."""
-    return {path_of(node) for node in _behind(nodes, scan=True) if not node.has_builder()}
+    return {path_of(node) for node in _behind(nodes, scan=True) if isinstance(node, _File) and not node.has_builder()}
 
 
 def made_for(nodes: list[Any]) -> set[str]:
     """The files that are made for `nodes`, themselves included."""
-    return set(map(path_of, _made_for(nodes, scan=True)))
+    return {path_of(node) for node in _made_for(nodes, scan=True) if isinstance(node, _File)}
 
 
 def _made_for(nodes: list[Any], *, scan: bool) -> Iterator[Any]:
@@ -225,12 +226,11 @@ def _made_for(nodes: list[Any], *, scan: bool) -> Iterator[Any]:
 
 
 def _behind(nodes: list[Any], *, scan: bool) -> Iterator[Any]:
-    """The files that `nodes` are, and that they depend on."""
+    """`nodes`, and all that they depend on. What is still to be made may be no file to SCons until then."""
     seen, waiting = set(nodes), list(nodes)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, SCons.Node.FS.File):
-            yield node
+        yield node
         children = [child for child in node.all_children(scan) if child not in seen]
         seen.update(children)
         waiting += children
