@@ -12,9 +12,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
 
-from small_projects import error_text, make_project
+from small_projects import KERNEL, SETTINGS, error_text, make_project
 
-from precast.digest import FileDigests, look_at, read_bounded
+from precast.bounded import read_bounded
+from precast.digest import FileDigests, look_at
 
 
 def make_hole(path: Path) -> None:
@@ -46,6 +47,46 @@ def test_what_is_no_text_of_a_project_is_told(tmp_path: Path, name: str, kind: s
         assert "no spec file matches" in said  # a folder of any name is none
     else:
         assert f"cannot read `{name}`: {told}" in said, said
+
+
+PLUGIN = """
+from precast.passes import Pass, end
+from _beside import STAGE
+
+class Mine(Pass):
+    name, stage, at = "mine", STAGE, end()
+"""
+SELECTED = """
+[[tool.precast.pass]]
+use = "mine"
+"""
+# What a project reads beyond its own texts, and what it says of a file there that is too large.
+READ = {
+    "kernels/beside.py": "cannot read `kernels/beside.py`: larger than 4096 mb",
+    "plugins/mine.py": "larger than 64 MB",
+    "plugins/_beside.py": "larger than 64 MB",
+    "tuning/scale.json": "cannot read `tuning/scale.json`: larger than 64 mb",
+}
+
+
+@pytest.mark.parametrize(
+    "kind", ["hole", *(pytest.param(kind, marks=pytest.mark.all) for kind in KINDS if kind != "hole")]
+)
+@pytest.mark.parametrize("name", READ)
+def test_what_is_no_file_of_a_project_is_told_or_passed_over(tmp_path: Path, name: str, kind: str) -> None:
+    files = {"plugins/_beside.py": "STAGE = 'ttir'", "kernels/beside.py": "VALUE = 1", "tuning/scale.json": "{}"}
+    using_plugins = name.startswith("plugins/")
+    settings = {"pyproject.toml": SETTINGS + SELECTED, "plugins/mine.py": PLUGIN} if using_plugins else {}
+    make_project(tmp_path, {**files, **settings, "kernels/scale.py": f"import beside\n{KERNEL}"})
+    (tmp_path / "tuning/scale.json").unlink()  # evidence of nothing is told, too
+    (tmp_path / name).unlink(missing_ok=True)
+    KINDS[kind][0](tmp_path / name)
+    said = error_text(tmp_path)
+    assert "Traceback" not in said
+    if kind == "hole":
+        assert READ[name] in said, said
+    elif name == "tuning/scale.json" and kind != "folder":
+        assert f"cannot read `tuning/scale.json`: {KINDS[kind][1]}" in said, said
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,6 +30,7 @@ from precast.graph.keeping import keep_snapshot
 from precast.graph.linked import Linked, LinkedSharing
 from precast.graph.lock import locked
 from precast.graph.making import write_listing
+from precast.graph.places import refuse_misplaced
 from precast.graph.request import Request
 from precast.graph.running import note_made, run_step, take_shared
 from precast.graph.scons_surface import (
@@ -43,7 +44,6 @@ from precast.graph.scons_surface import (
     made_for,
     make_decider,
     open_signatures,
-    path_of,
 )
 from precast.graph.session import Session, start_executor
 from precast.graph.steps import ImagesStep, Step, UnitStep
@@ -269,6 +269,7 @@ def _declare_library(env: Any, session: Session, sharing: LinkedSharing | None) 
     steps = session.steps
     sources = library_sources(steps.launchers.given.interface)
     made = [*steps.launchers.outputs, *(f"{LAUNCHERS}/{path}" for path in sources)]
+    refuse_misplaced(session.folder, [*made, *(f"{_object(path)}.o" for path in sources)])
     make = partial(run_step, session, steps.launchers)
     launchers = env.Command([f"#{path}" for path in made], [f"#{SETTINGS_FILE}"], StepAction("launchers", make))
     env.Precious(launchers)
