@@ -22,6 +22,9 @@ MISCHIEF = {
     "sys.excepthook = print": "interpreter",
     "sys.setprofile(lambda *_: None)": "interpreter",
     "threading.excepthook = print": "interpreter",
+    "builtins.leaked = 1": "interpreter",
+    "random.seed(1)": "interpreter",
+    "flush_subnormals()": "interpreter",
     "ctypes.CDLL('libm.so.6').fesetround(0x400)": "interpreter",
     "signal.signal(signal.SIGUSR1, lambda *_: None)": "signals",
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)": "signals",
@@ -35,6 +38,8 @@ MISCHIEF = {
     "sys.meta_path.insert(0, importlib.abc.MetaPathFinder())": "import_system",
     "sys.path_hooks.clear()": "import_system",
     "os.umask(0o077)": "limits",
+    "os.nice(1)": "limits",
+    "os.set_blocking(kept[0].fileno(), False)": "descriptors",
     "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))": "limits",
     "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()": "threads",
     "_thread.start_new_thread(lambda: running.set() or time.sleep(1000), ()), running.wait()": "threads",
@@ -43,15 +48,25 @@ MISCHIEF = {
     "json.JSONEncoder.encode = str": "functions of json.encoder.JSONEncoder",
     "math.exp = math.log": "functions of math",
     "builtins.abs = id": "functions of builtins",
+    "random.random = int": "functions of random",
+    "itertools.product = zip": "functions of itertools",
+    "time.time_ns = id": "functions of time",
+    "dataclasses.Field.__repr__ = id": "functions of dataclasses.Field",
     "del os.path.relpath": "functions of posixpath",
 }
 INNOCENT = ["len('x')", "import colorsys", "json.dumps(1)", "warnings.filterwarnings('ignore', 'me')", "os.getcwd()"]
 
 PROGRAM = """
-import _thread, builtins, ctypes, gc, importlib.abc, io, json, locale, math, os, resource, signal, subprocess, sys
-import threading, time, warnings
+import _thread, builtins, ctypes, dataclasses, gc, importlib.abc, io, itertools, json, locale, math, os, random
+import resource, signal, subprocess, sys, threading, time, warnings
 from precast.worker.state import read_state
 kept, told, write, running = [], {}, os.write, threading.Event()
+def flush_subnormals():  # as libraries do that were linked with -ffast-math
+    environment = ctypes.create_string_buffer(32)
+    library = ctypes.CDLL("libm.so.6")
+    library.fegetenv(environment)
+    environment[29] = environment.raw[29] | 0x80
+    library.fesetenv(environment)
 locale.setlocale(locale.LC_ALL, "C.UTF-8")
 before = None
 for line in json.loads(sys.argv[1]):

@@ -8,6 +8,7 @@ parent keeps: what a compiler prints, and its last words, are read there. Ends w
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import gc
 import os
 import warnings
@@ -81,7 +82,8 @@ class Worker:
         before = self._state or _look(request, None)
         with warnings.catch_warnings():  # what modules silence, they do not silence for others
             try:
-                event = self._run(request, self._engines.open(name))
+                # Context variables, such as the precision of decimals, are a job's own.
+                event = contextvars.copy_context().run(self._run, request, self._engines.open(name))
             except Exception as error:
                 event = Event("failed", failure=describe_failure(error))
             try:

@@ -8,11 +8,14 @@ do again what it did; the next unit finds a fresh process, as every first one do
 from __future__ import annotations
 
 import _thread
+import builtins
 import ctypes
+import fcntl
 import gc
 import itertools
 import locale
 import os
+import random
 import resource
 import signal
 import sys
@@ -25,10 +28,10 @@ from dataclasses import dataclass, fields
 from precast.worker.descendants import children_of
 
 _LIMITS = tuple(value for name, value in sorted(vars(resource).items()) if name.startswith("RLIMIT_"))
-# Packages whose functions decide what code is made: the compilers, ours, and what all of Python stands on.
-_COMPILERS = ("triton", "mlir", "llvmlite", "precast")
-_STANDARD = ("builtins", "os", "posixpath", "sys", "math", "re", "json", "ast", "inspect", "functools", "subprocess")
-_WATCHED = {*_COMPILERS, *_STANDARD}
+# Packages whose functions decide what code is made: the compilers, ours, and Python's own. Of its import system, an
+# open session of `engines.triton.imports` replaces a part.
+_WATCHED = {"triton", "mlir", "llvmlite", "precast", "builtins", *sys.stdlib_module_names} - {"importlib"}
+_LEAST = 5e-324  # the smallest float that is not zero
 _KNOBS = "triton.knobs"
 
 
@@ -131,7 +134,7 @@ def read_state(own_folders: Sequence[str] = (), earlier: ProcessState | None = N
         warnings=([each for each in warnings.filters if each[0] == "error"], _Same(warnings.showwarning)),
         locale=locale.setlocale(locale.LC_ALL, None),
         import_system=_import_system(tuple(own_folders)),
-        limits=([resource.getrlimit(each) for each in _LIMITS], _read_umask()),
+        limits=([resource.getrlimit(each) for each in _LIMITS], _read_umask(), _read_schedule()),
         threads=(set(sys._current_frames()), _thread._count()),
         processes=children_of(os.getpid()),
         knobs=[*_knobs(sys.modules.get(_KNOBS))],
@@ -147,10 +150,11 @@ def _native_environment(libc: ctypes.CDLL) -> list[bytes]:
     return found
 
 
-def _open_descriptors() -> Iterator[tuple[str, str]]:
+def _open_descriptors() -> Iterator[tuple[str, tuple[str, int]]]:
+    """What each leads to, and whether reading from it waits."""
     for name in os.listdir("/proc/self/fd"):
         try:
-            yield name, os.readlink(f"/proc/self/fd/{name}")
+            yield name, (os.readlink(f"/proc/self/fd/{name}"), fcntl.fcntl(int(name), fcntl.F_GETFL))
         except OSError:  # the one that listed them
             continue
 
@@ -161,13 +165,19 @@ def _read_umask() -> int:
     return before
 
 
+def _read_schedule() -> object:
+    return os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)
+
+
 def _interpreter(libc: ctypes.CDLL) -> object:
-    """What Python and the floating-point unit are set to."""
+    """What Python and the floating-point unit are set to, which names all code finds, and where chance stands."""
     hooks = [sys.stdin, sys.stdout, sys.stderr, sys.excepthook, sys.displayhook, sys.unraisablehook]
     hooks += [threading.excepthook, sys.gettrace(), sys.getprofile()]
     digits = sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0
     numbers = (sys.getrecursionlimit(), sys.getswitchinterval(), digits, gc.isenabled(), gc.get_threshold())
-    return ([*map(_Same, hooks)], numbers, libc.fegetround() if hasattr(libc, "fegetround") else 0)
+    rounding = libc.fegetround() if hasattr(libc, "fegetround") else 0
+    subnormals = (_LEAST * 1.0, sys.float_info.min / 2)  # libraries may have them flushed to zero
+    return ([*map(_Same, hooks)], numbers, rounding, subnormals, [*vars(builtins)], random.getstate())
 
 
 def _signals() -> object:
