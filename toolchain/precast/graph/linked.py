@@ -92,7 +92,7 @@ class LinkedSharing:
         entry = self._cache.ask(lambda: self._cache.get(key)) if key else None
         if entry is None:
             return False
-        if json.loads(entry.value) != list(linked.outputs) or len(entry.blobs) != len(linked.outputs):
+        if _read_names(entry) != list(linked.outputs) or len(entry.blobs) != len(linked.outputs):
             self._cache.tell_damaged(f"ac/{key}")
             return False
         session, step = self._session, linked.step
@@ -111,6 +111,14 @@ class LinkedSharing:
             blobs = tuple((folder / path).read_bytes() for path in linked.outputs)
             entry = Entry(json.dumps(linked.outputs).encode(), blobs)
             self._cache.give(lambda: (key, entry, True))
+
+
+def _read_names(entry: Entry) -> object:
+    """What an entry says that its blobs are; None where it says nothing."""
+    try:
+        return json.loads(entry.value)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _words(text: str) -> tuple[str, ...]:
