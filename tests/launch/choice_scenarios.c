@@ -1,4 +1,6 @@
 /* Which unit a call of C means: axes that are said, arguments that are absent, numbers by their value, promises. */
+#include <math.h>
+
 #include "check.h"
 
 static _Alignas(64) float x[64];
@@ -28,6 +30,21 @@ static void what_is_said(void) {
     FAILS(sole(1, true, -0.0), PRECAST_NO_UNIT, "`sole` has no variant with RATE=0; there are 0.5");
     FAILS(small_sole(k, PRECAST_CPU, (small_sole_axes){0}, &unit, 1), PRECAST_NO_UNIT,
           "`sole` has no variant with CAUSAL=0; there are 1");
+}
+
+static precast_status with_sign(double rate) {
+    return small_signed(k, PRECAST_CPU, (small_signed_axes){.RATE = rate, .FLAG = PRECAST_ANY}, &unit, 1);
+}
+
+static void signs(void) {
+    open_release();
+    MEANS(0, with_sign(0.5));
+    MEANS(1, with_sign(0.0));
+    MEANS(2, with_sign(-0.0));
+    MEANS(3, with_sign(NAN));
+    MEANS(3, with_sign(-NAN));
+    MEANS(4, with_sign(-INFINITY));
+    FAILS(with_sign(1), PRECAST_NO_UNIT, "`signed` has no variant with RATE=1; there are -0.0, -inf, 0.0, 0.5, nan");
 }
 
 static void null_pointers(void) {
@@ -157,7 +174,7 @@ static void words_beside_numbers(void) {
 
 int main(int argc, char **argv) {
     static const scenario all[] = {
-        {"what_is_said", what_is_said}, {"null_pointers", null_pointers}, {"numbers", numbers},
+        {"what_is_said", what_is_said}, {"signs", signs}, {"null_pointers", null_pointers}, {"numbers", numbers},
         {"promises", promises}, {"hint_sets", hint_sets}, {"pinned", pinned}, {"requirements", requirements},
         {"order", order}, {"words_beside_numbers", words_beside_numbers}, {NULL, NULL},
     };

@@ -3,7 +3,8 @@
 `biased`: an argument that one variant is without, and two element types. `numbers`: numbers of several types. `sole`:
 one variant of a flag, a truth value and a real number. `promised`: alignments beside hints. `joint`: sets of hints that
 a spec writes out, none of them empty. `bounded`: what a call must meet. `pinned` and `tiled`:
-numbers that promise to have one value. `split`: words beside numbers. `ordered`: nothing that a call says decides.
+numbers that promise to have one value. `signed`: real numbers that are no ordinary ones. `split`: words beside
+numbers. `ordered`: nothing that a call says decides.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 
 from launch_release import TestUnit, make_unit
 
-from precast.spec.model import Argument, Hint
+from precast.spec.model import Argument, Hint, Spelled
 
 TARGETS = ("cpu:x86-64-v2", "cuda:90")
 X = Hint("x", 16)
@@ -64,6 +65,10 @@ def choice_units() -> Iterator[TestUnit]:
         ], ("n <= BLOCK", "m // n < 4"))  # fmt: skip
         yield from numbered(target, "ordered", [
             ([("BLOCK", block)], [argument("n", "i32", 32 if block == 32 else 0)], ()) for block in (128, 32, 64)
+        ])  # fmt: skip
+        yield from numbered(target, "signed", [
+            ([("RATE", rate), ("FLAG", True)], [argument("n", "i32")], ())
+            for rate in (0.5, 0.0, Spelled("-0.0"), Spelled("nan"), Spelled("-inf"))
         ])  # fmt: skip
         yield from numbered(target, "split", [
             ([("SPLIT", split)], [argument("n", "i32")], ()) for split in (0, 4, None, True, -7)

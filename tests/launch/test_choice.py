@@ -178,3 +178,21 @@ def test_what_is_said_is_said(small, unit):
     for wrong in ({"CAUSAL": 0}, {"EVEN": False}, {"RATE": 0.0}, {"RATE": -0.0}):
         said = refusal(small, lambda wrong=wrong: small.sole(unit, 1, **wrong))
         assert said.startswith("`sole` has no variant with ")
+
+
+def test_real_numbers_that_are_no_ordinary_ones(small, unit):
+    for number, rate in enumerate((0.5, 0.0, -0.0, float("nan"), float("-inf"))):
+        small.signed(unit, 1, RATE=rate)
+        assert unit[0] == number
+    small.signed(unit, 1, RATE=-float("nan"))
+    assert unit[0] == 3
+    assert refusal(small, lambda: small.signed(unit, 1, RATE=float("inf"))) == (
+        "`signed` has no variant with RATE=inf; there are -0.0, -inf, 0.0, 0.5, nan"
+    )
+
+
+def test_numpys_truth_values_are_truth_values(small, unit):
+    small.sole(unit, 1, EVEN=np.bool_(True))
+    assert unit[0] == 0
+    assert "EVEN=false" in refusal(small, lambda: small.sole(unit, 1, EVEN=np.bool_(False)))
+    assert "CAUSAL" in refusal(small, lambda: small.sole(unit, 1, CAUSAL=np.bool_(True)))

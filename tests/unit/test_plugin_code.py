@@ -311,3 +311,31 @@ def test_a_child_that_hangs_is_ended_with_all_that_it_started(tmp_path):
     while is_running(process):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def test_a_sibling_that_is_not_there_is_looked_for_again(tmp_path):
+    """At the top of a plugin, where a probe asks, and in its code, which a worker runs."""
+    optional = "try:\n    from maybe import VALUE\nexcept ImportError:\n    VALUE = 1\n"
+    late = "def late():\n    try:\n        import later\n    except ImportError:\n        return 1\n"
+    write(tmp_path, {"plugins/a": optional + late + PASS})
+    probe = probe_module("plugins/a.py", tmp_path)
+    assert is_fresh(probe, tmp_path)
+    namespace = Namespace("plugins/a.py", tmp_path)
+    module = namespace.load()
+    with namespace.inside():
+        assert module.late() == 1
+    absent = {each.name for each in namespace.undeclared(knows_packages=True) if each.kind is ReadKind.PLACE}
+    assert {"plugins/later.py", "plugins/later/__init__.py", "plugins/maybe.py"} <= absent
+    write(tmp_path, {"plugins/maybe": "VALUE = 2"})
+    assert not is_fresh(probe, tmp_path)
+    assert probe_module("plugins/a.py", tmp_path).plugins[0].digest != probe.plugins[0].digest
+
+
+@pytest.mark.parametrize("ask", ["os.environb[b'PATH']", "os.getenvb(b'PATH')", "os.get_exec_path()"])
+def test_a_variable_that_is_asked_for_in_bytes_is_seen(tmp_path, ask):
+    write(tmp_path, {"plugins/a": f"import os\nFOUND = {ask}\n"})
+    namespace = Namespace("plugins/a.py", tmp_path)
+    namespace.load()
+    reads = namespace.undeclared(knows_packages=True)
+    assert "PATH" in {each.name for each in reads if each.kind is ReadKind.ENVIRONMENT}
+    assert type(os.environb) is type(os.environ)

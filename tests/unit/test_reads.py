@@ -310,3 +310,28 @@ def test_a_back_end_beside_triton_is_not_asked(tmp_path):
     del environment["TRITON_BACKENDS_IN_TREE"]  # what it is there for
     ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert "asked" in ran.stderr
+
+
+OPTIONAL = """
+import importlib
+import importlib.util
+
+try:
+    VALUE = tl.constexpr(importlib.import_module("fas" + "ter").VALUE)
+except ImportError:
+    VALUE = tl.constexpr(1)
+FOUND = importlib.util.find_spec("also" + "_this")
+"""
+
+
+def test_where_a_module_by_a_computed_name_was_not_is_told(load, tmp_path):
+    """A file that appears there later would be imported; of the import statements the plan knows it already."""
+    loaded = load(HEAD + "import math\nimport numpy\nimport beside\n" + OPTIONAL + KERNEL, **{"beside.py": ""})
+    places = [each for each in loaded.recording.reads() if each.kind is ReadKind.PLACE]
+    assert {each.digest for each in places} == {ABSENT}
+    names = {each.name for each in places}
+    assert {"kernels/faster.py", "kernels/faster/__init__.py", "kernels/also_this.py"} <= names
+    assert not [each for each in names if not each.startswith(("kernels/faster", "kernels/also_this"))]
+    (tmp_path / "kernels/faster.py").write_text("VALUE = 2\n")
+    moved = {each.name for each in places if digest_now(each, tmp_path, os.environ) != each.digest}
+    assert moved == {"kernels/faster.py"} and not loaded.recording.is_current()

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from importlib.machinery import PathFinder
+from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, PathFinder
 from pathlib import Path
 
 from precast.bounded import digest_bounded
@@ -118,6 +118,12 @@ def digest_place(path: Path | str) -> str:
     except (OSError, ValueError):
         return ABSENT
     return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else ABSENT
+
+
+def places_of(folder: Path, name: str) -> Iterator[Path]:
+    """Where an import looks in a folder for the module or package of a plain name."""
+    yield from (folder / name, folder / name / "__init__.py")
+    yield from (folder / f"{name}{suffix}" for suffix in (*EXTENSION_SUFFIXES, *SOURCE_SUFFIXES))
 
 
 def digest_glob(folder: Path, pattern: str) -> str:

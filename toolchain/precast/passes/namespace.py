@@ -24,7 +24,7 @@ from precast.bounded import MOST_FILE_BYTES, read_bounded
 from precast.errors import Place, PluginError
 from precast.passes.resources import name_resource
 from precast.passes.watching import Watch, is_installed_code
-from precast.reads import Read
+from precast.reads import Read, places_of
 
 # What these names mean never depends on a plugin's folder: a file `enum.py` there must not break the interpreter.
 SHARED = frozenset({*sys.stdlib_module_names, "precast", "mlir", "triton"})
@@ -129,8 +129,16 @@ class Namespace(importlib.abc.MetaPathFinder):
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         if not self._is_own(name):
+            if path is None and name not in SHARED:
+                self._see_absent(name)
             return None
         return self._find_in(self._folders if path is None else path, name)
+
+    def _see_absent(self, name: str) -> None:
+        """Remembers that a module is none of the plugin's own, which another file would change."""
+        for folder in map(Path, self._folders if self._file else ()):
+            for place in places_of(folder, name):
+                self.watch.see_place(place)
 
     def _find_in(self, folders: Sequence[str], name: str) -> importlib.machinery.ModuleSpec | None:
         portions: list[str] = []

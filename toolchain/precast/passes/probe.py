@@ -33,7 +33,7 @@ from precast.passes.probes import Fault, PluginRecord, Probe, SeenFile, sealed, 
 from precast.passes.resources import glob_folders, name_resource, resolve_resource
 from precast.passes.standins import has_triton, let_compilers_be_missing
 from precast.passes.watching import is_installed_code
-from precast.reads import ReadKind, digest_directory
+from precast.reads import ABSENT, ReadKind, digest_directory
 from precast.store import write_file
 
 
@@ -75,6 +75,7 @@ class _Seen:
     folders: tuple[Path, ...]
     outside_digest: str
     outside_files: tuple[Path, ...]
+    absent: tuple[str, ...]  # where modules were looked for and not found
 
     @staticmethod
     def of(namespace: Namespace, files: Iterable[str], project: Path) -> _Seen:
@@ -87,13 +88,14 @@ class _Seen:
         named |= {name_resource(path, project) for path in opened if not is_installed_code(path)}
         digests = [(name_resource(each, project), digest_directory(each)) for each in listed]
         both = [each for each in (outside.digest, digest_pairs(digests) if digests else "") if each]
-        return _Seen(tuple(sorted(named)), listed, "+".join(both), outside.files)
+        absent = tuple(each.name for each in reads if each.kind is ReadKind.PLACE and each.digest == ABSENT)
+        return _Seen(tuple(sorted(named)), listed, "+".join(both), outside.files, absent)
 
     def all(self, project: Path, plugins: Iterable[PluginRecord]) -> tuple[SeenFile, ...]:
         """Every file, by its path on this machine, with its digest."""
         names = sorted({*self.own, *(file for each in plugins for file in each.files)})
         paths = [_path_of(name, project) for name in names if ":" not in name or has_triton()]
-        own = [SeenFile(path, digest_files(project, (path,))) for path in dict.fromkeys(paths)]
+        own = [SeenFile(path, digest_files(project, (path,))) for path in dict.fromkeys((*paths, *self.absent))]
         return (*own, *(_see_installed(path) for path in self.outside_files if str(path) not in paths))
 
 

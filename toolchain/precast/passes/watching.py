@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from precast.reads import Read, ReadKind, digest_directory, digest_file, digest_variable
+from precast.reads import Read, ReadKind, digest_directory, digest_file, digest_place, digest_variable
 
 OWN_FOLDERS = ("build", "generated")  # of the project: what is made, not what is read
 SYSTEM_FOLDERS = ("/proc", "/dev", "/sys", "/etc", "/usr/lib", "/lib", "/usr/share")
@@ -46,13 +46,15 @@ class Watch:
         """Sees what the block reads, in this thread and others."""
         _install()
         _WATCHES.append(self)
-        environ, kind = os.environ, type(os.environ)
-        if kind is os._Environ:
-            environ.__class__ = _RecordingEnvironment
+        environments = [(each, type(each)) for each in (os.environ, os.environb)]
+        for environment, kind in environments:
+            if kind is os._Environ:
+                environment.__class__ = _RecordingEnvironment
         try:
             yield
         finally:
-            environ.__class__ = kind
+            for environment, kind in environments:
+                environment.__class__ = kind
             _WATCHES.remove(self)
 
     @property
@@ -76,10 +78,20 @@ class Watch:
         finally:
             self._busy = False
 
+    def see_place(self, path: Path) -> None:
+        """Remembers where a module was looked for."""
+        if self._counts(path):
+            name = path.relative_to(self._project) if path.is_relative_to(self._project) else path
+            self._found.setdefault((ReadKind.PLACE, name.as_posix()), digest_place(path))
+
     def see_variable(self, name: str) -> None:
         """Remembers a variable of the environment that was asked for."""
         if not self._busy and name not in PRIVATE_VARIABLES:
-            value = os.environb.get(os.fsencode(name))
+            self._busy = True
+            try:
+                value = os.environb.get(os.fsencode(name))
+            finally:
+                self._busy = False
             known = {} if value is None else {name: os.fsdecode(value)}
             self._found.setdefault((ReadKind.ENVIRONMENT, name), digest_variable(name, known))
 
@@ -121,12 +133,13 @@ def _system_folders() -> tuple[str, ...]:
     return (*SYSTEM_FOLDERS, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
 
 
-class _RecordingEnvironment(os._Environ[str]):
-    """`os.environ` while a plugin's code runs: the same object, which tells what is asked of it."""
+class _RecordingEnvironment(os._Environ[Any]):
+    """`os.environ` and `os.environb` while a plugin's code runs: the same objects, which tell what is asked of them."""
 
-    def __getitem__(self, name: str) -> str:
-        for watch in _WATCHES:
-            watch.see_variable(name)
+    def __getitem__(self, name: Any) -> Any:
+        if isinstance(name, str | bytes):  # Python itself asks for either, to learn which kind there is
+            for watch in _WATCHES:
+                watch.see_variable(os.fsdecode(name))
         return super().__getitem__(name)
 
 

@@ -111,13 +111,21 @@ class ProjectFinder(importlib.abc.MetaPathFinder):
             (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES),
             (importlib.machinery.SourceFileLoader, importlib.machinery.SOURCE_SUFFIXES),
         ]
+        is_told, last = self._is_told(name), name.rpartition(".")[2]
         for folder in folders:
             spec = importlib.machinery.FileFinder(folder, *details).find_spec(name)
             if spec is not None and spec.loader is not None and spec.origin is not None:
                 kind = ExtensionLoader if _is_extension(spec.origin) else SourceLoader
                 spec.loader = kind(name, spec.origin, self._recording)
                 return spec
+            if is_told:
+                self._recording.note_places(folder, last)
         return None
+
+    def _is_told(self, name: str) -> bool:
+        """Whether it counts where a module is not: the plan has looked for those that sources import by name."""
+        is_known = name in self._recording.packages or name in UNTOLD
+        return not is_known and _is_asked_by_kernels(sys._getframe(1))
 
 
 class InstalledFinder(importlib.abc.MetaPathFinder):

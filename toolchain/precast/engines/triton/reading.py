@@ -16,7 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from precast.passes.watching import database_file, is_installed_code, is_shared, source_of
-from precast.reads import NO_PATHS, Read, ReadKind, digest_directory, digest_file, digest_package, digest_variable
+from precast.reads import (
+    NO_PATHS,
+    Read,
+    ReadKind,
+    digest_directory,
+    digest_file,
+    digest_package,
+    digest_place,
+    digest_variable,
+    places_of,
+)
 from precast.store import digest_bytes
 
 PSEUDO = ("/proc", "/sys", "/dev")
@@ -64,6 +74,13 @@ class Recording:
         self._states[path] = file_state(path)
         digest = digest_directory(Path(path)) if kind is ReadKind.DIRECTORY else digest_file(Path(path))
         self._found[(kind, path)] = digest
+
+    def note_places(self, folder: str, name: str) -> None:
+        """Where a module was looked for that is not in a folder."""
+        for place in map(os.fspath, places_of(Path(os.path.abspath(folder)), name)):
+            if (ReadKind.PLACE, place) not in self._found:
+                self._states[place] = file_state(place)
+                self._found[(ReadKind.PLACE, place)] = digest_place(place)
 
     def note_variable(self, name: str, environment: Mapping[str, str]) -> None:
         """A variable that is asked for, be it not there. What the modules set themselves they do not read."""

@@ -16,12 +16,11 @@ static int fill_float(kernel_object *kernel, const precast_slot_record *slot, Py
 }
 
 /* NumPy's truth values are no numbers. */
-static PyObject *number_of_truth(const precast_slot_record *slot, PyObject *value) {
+PyObject *number_of_truth(PyObject *value) {
     PyObject *type = (PyObject *)Py_TYPE(value);
     PyObject *name = PyObject_GetAttrString(type, "__name__");
     const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
-    int is_truth = (slot->type == PRECAST_I1 || slot->type == PRECAST_U1) && text && !strncmp(text, "bool", 4) &&
-                   comes_from(type, "numpy");
+    int is_truth = text && !strncmp(text, "bool", 4) && comes_from(type, "numpy");
     Py_XDECREF(name);
     PyErr_Clear();
     return is_truth ? PyLong_FromLong(PyObject_IsTrue(value)) : NULL;
@@ -32,7 +31,8 @@ static int fill_integer(kernel_object *kernel, const precast_slot_record *slot, 
                         uint8_t *given) {
     PyObject *number = PyNumber_Index(value);
     int overflow = 0;
-    if (!number && !(number = number_of_truth(slot, value)))
+    int is_truth = slot->type == PRECAST_I1 || slot->type == PRECAST_U1;
+    if (!number && !(is_truth && (number = number_of_truth(value))))
         return wrong_type(kernel, slot, value);
     int64_t integer = PyLong_AsLongLongAndOverflow(number, &overflow);
     uint64_t bits = overflow > 0 ? PyLong_AsUnsignedLongLong(number) : (uint64_t)integer;

@@ -54,6 +54,14 @@ static int read_word(const precast_index *index, const precast_axis_record *axis
     return known;
 }
 
+static int read_number(uint32_t kind, PyObject *value, int64_t *payload) {
+    PyObject *truth = kind == PRECAST_AXIS_BOOL ? number_of_truth(value) : NULL;
+    int known = truth || PyLong_Check(value) || PyIndex_Check(value);
+    *payload = known ? PyLong_AsLongLong(truth ? truth : value) : 0;
+    Py_XDECREF(truth);
+    return known;
+}
+
 int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values) {
     const precast_index *index = precast_index_of(kernel->owner->release);
     const precast_axis_record *axis = &index->axes[index->kernels[kernel->number].axes.first + number];
@@ -70,7 +78,7 @@ int fill_axis(kernel_object *kernel, uint32_t number, PyObject *value, call_valu
     else if (kind == PRECAST_AXIS_FLOAT)
         payload = precast_axis_float(PyFloat_AsDouble(value));
     else
-        payload = PyLong_Check(value) || PyIndex_Check(value) ? PyLong_AsLongLong(value) : (known = 0);
+        known = read_number(kind, value, &payload);
     int is_constant = number >= kernel->axis_count;
     if (!known || PyErr_Occurred() || (is_constant && index->values[axis->values.first].payload != payload))
         return no_such_value(kernel, axis, value);
@@ -96,15 +104,13 @@ static uint8_t find_type(const kernel_object *kernel, uint32_t number, const cal
 static PyObject *object_of(const precast_index *index, const precast_axis_record *axis,
                            const precast_value_record *value) {
     const char *text = precast_text(index, value->text);
-    double real;
     switch (axis->kind) {
     case PRECAST_AXIS_INT:
         return PyLong_FromLongLong(value->payload);
     case PRECAST_AXIS_BOOL:
         return PyBool_FromLong(value->payload != 0);
     case PRECAST_AXIS_FLOAT:
-        memcpy(&real, &value->payload, sizeof real);
-        return PyFloat_FromDouble(real);
+        return PyFloat_FromDouble(precast_axis_real(value->payload));
     default:
         return PyUnicode_FromString(text);
     }

@@ -238,6 +238,7 @@ int read_grid(PyObject *given, precast_grid *grid);
 int launch_values(kernel_object *kernel, PyObject *stream, const precast_grid *grid, call_values *values);
 
 /* arguments.c */
+PyObject *number_of_truth(PyObject *value); /* NULL, without an error: none of NumPy's truth values */
 int fill_argument(kernel_object *kernel, uint32_t number, PyObject *value, call_values *values);
 int note_device(kernel_object *kernel, const tensor_view *view, PyObject *name, call_values *values);
 

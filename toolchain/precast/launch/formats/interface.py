@@ -33,6 +33,7 @@ MAXIMUM_AXES = 16
 MAXIMUM_VALUES = 254
 MAXIMUM_SLOTS = 512
 MAXIMUM_DESCRIPTORS = 16
+NOT_SAID = -(2**63)  # in the place of a value that a call does not say
 ABSENT = "none"  # the type of an argument that a variant does not have
 
 
@@ -95,7 +96,8 @@ def axis_payload(axis: AxisInterface, value: Constant) -> int:
     if axis.kind == "word":
         return word_payload(axis, value)
     if axis.kind == "float":
-        return int(struct.unpack("<q", struct.pack("<d", python_value(value)))[0])
+        bits = int(struct.unpack("<q", struct.pack("<d", python_value(value)))[0])
+        return bits + (bits == NOT_SAID)  # -0.0, whose own bits say nothing
     return int(value)  # type: ignore[arg-type]  # int and bool axes hold nothing else
 
 

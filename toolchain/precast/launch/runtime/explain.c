@@ -5,6 +5,7 @@
 #include "grid.h"
 #include "number.h"
 #include "select.h"
+#include "slots.h"
 
 enum { MOST_NEAREST = 3, MOST_VALUES = 12 };
 
@@ -27,10 +28,8 @@ precast_status precast_explain_value(const precast_index *index, const precast_c
     const precast_axis_record *axis = axis_of(index, call, number);
     int64_t payload = call->axes[number];
     char value[40];
-    double real;
-    memcpy(&real, &payload, sizeof real);
     if (axis->kind == PRECAST_AXIS_FLOAT)
-        snprintf(value, sizeof value, "%g", real);
+        snprintf(value, sizeof value, "%g", precast_axis_real(payload) + 0.0);
     else if (axis->kind == PRECAST_AXIS_DTYPE)
         snprintf(value, sizeof value, "%s", precast_type_name((unsigned)payload));
     else if (axis->kind == PRECAST_AXIS_BOOL)

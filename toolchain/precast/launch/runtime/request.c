@@ -3,6 +3,7 @@
 
 #include "number.h"
 #include "select.h"
+#include "slots.h"
 
 /* The value's number from 1; 0 when the axis has no such value. */
 static uint8_t find_value(const precast_index *index, const precast_axis_record *axis, int64_t payload) {
@@ -10,7 +11,8 @@ static uint8_t find_value(const precast_index *index, const precast_axis_record 
     for (uint32_t i = 0; i < axis->values.count; i++)
         if (values[i].payload == payload)
             return (uint8_t)(i + 1);
-    return 0;
+    int is_minus_zero = axis->kind == PRECAST_AXIS_FLOAT && payload == PRECAST_MINUS_ZERO;
+    return is_minus_zero ? find_value(index, axis, 0) : 0; /* 0.0, where there is no other */
 }
 
 static int is_said(const precast_call *call, uint32_t axis) {

@@ -46,9 +46,21 @@ static inline int64_t precast_axis_bool(int64_t value) {
     return value == PRECAST_ANY ? value : value != 0;
 }
 
-/* -0.0 is 0.0: its bits would be those of PRECAST_ANY. */
+/* -0.0 has a number of its own, for its bits are those of PRECAST_ANY; NaN is one value. */
+#define PRECAST_MINUS_ZERO (PRECAST_ANY + 1)
+
 static inline int64_t precast_axis_float(double value) {
-    return value == (double)PRECAST_ANY ? PRECAST_ANY : (int64_t)precast_slot_fp64(value + 0.0);
+    int64_t bits = (int64_t)precast_slot_fp64(value);
+    if (value != value)
+        return INT64_C(0x7ff8000000000000);
+    return value == (double)PRECAST_ANY ? PRECAST_ANY : bits == PRECAST_ANY ? PRECAST_MINUS_ZERO : bits;
+}
+
+/* The number whose payload that is. */
+static inline double precast_axis_real(int64_t payload) {
+    double value;
+    memcpy(&value, &payload, sizeof value);
+    return payload == PRECAST_MINUS_ZERO ? -0.0 : value;
 }
 
 /* Element types and words are numbered from 1. */
