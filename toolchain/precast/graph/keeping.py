@@ -19,7 +19,7 @@ from precast.graph.steps import Step
 from precast.layout import SCONSTRUCT
 from precast.passes.registry import is_fresh
 from precast.progress.events import Summary
-from precast.reads import FILES, NO_PATHS, Looks, Read, ReadKind, digest_now, digest_place, parse_read
+from precast.reads import ABSENT, FILES, NO_PATHS, Looks, Read, ReadKind, digest_now, digest_place, parse_read
 
 _NO_PATHS = (ReadKind.GLOB, *NO_PATHS)
 
@@ -36,6 +36,7 @@ def keep_snapshot(session: Session, summary: Summary) -> None:
     gathering.add_reads(session.plugin_globs)
     for probe in session.probes:
         gathering.add_reads(Read(ReadKind.DIRECTORY, each.path, each.digest) for each in probe.folders)
+        gathering.add_reads(Read(ReadKind.PLACE, each, ABSENT) for each in probe.absent)
     gathering.add_looks(session.plan.looks)
     if gathering.moved or not all(is_fresh(probe, session.folder) for probe in session.probes):
         return

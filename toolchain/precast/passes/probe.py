@@ -64,7 +64,7 @@ def probe_module(origin: str, project: Path, owner: str = "") -> Probe:
         except BaseException as error:  # an author's property may raise, a type's name may not be there
             problems.append(Fault(describe_error(error), file, *spot))
     listed = tuple(SeenFile(_path_of(str(each), project), digest_directory(each)) for each in sorted(folders))
-    return Probe(origin, owner, file, tuple(plugins), tuple(problems), seen.all(project, plugins), listed)
+    return Probe(origin, owner, file, tuple(plugins), tuple(problems), seen.all(project, plugins), listed, seen.absent)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class _Seen:
         """Every file, by its path on this machine, with its digest."""
         names = sorted({*self.own, *(file for each in plugins for file in each.files)})
         paths = [_path_of(name, project) for name in names if ":" not in name or has_triton()]
-        own = [SeenFile(path, digest_files(project, (path,))) for path in dict.fromkeys((*paths, *self.absent))]
+        own = [SeenFile(path, digest_files(project, (path,))) for path in dict.fromkeys(paths)]
         return (*own, *(_see_installed(path) for path in self.outside_files if str(path) not in paths))
 
 

@@ -13,7 +13,7 @@ from precast.codec import to_json
 from precast.digest import digest_text
 from precast.spec.model import Options
 
-FORMAT = 5  # raised whenever a probe's JSON changes: older ones are made anew
+FORMAT = 6  # raised whenever a probe's JSON changes: older ones are made anew
 
 
 @dataclass(frozen=True)
@@ -78,6 +78,7 @@ class Probe:
     faults: tuple[Fault, ...] = ()
     files: tuple[SeenFile, ...] = ()
     folders: tuple[SeenFile, ...] = ()  # whose names decide what it reads
+    absent: tuple[str, ...] = ()  # where modules were looked for in vain
     format: int = FORMAT
     seal: str = ""  # a digest of all the rest
 

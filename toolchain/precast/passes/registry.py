@@ -118,7 +118,8 @@ def _read_kept(file: Path) -> Probe | None:
 def is_fresh(probe: Probe, project: Path) -> bool:
     """Whether every file and folder that the probe saw is as it saw it."""
     folders = all(digest_directory(project / each.path) == each.digest for each in probe.folders)
-    return folders and not any(find_changed(probe, project))
+    absent = not any(os.path.lexists(project / each) for each in probe.absent)
+    return folders and absent and not any(find_changed(probe, project))
 
 
 def find_changed(probe: Probe, project: Path) -> Iterator[str]:
