@@ -1,10 +1,18 @@
 """What a job may have changed in a worker's process is seen, whatever it is; what it only used is not."""
 
+import gc
 import json
 import subprocess
 import sys
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def without_garbage():
+    """What other tests left open is closed before a look, not between two."""
+    gc.collect()
+
 
 # What code does, and the part of the state in which that shows. Each runs in one process after the others.
 MISCHIEF = {

@@ -232,8 +232,8 @@ class Index:
     def forget_absent_files(self, keep: AbstractSet[str] = frozenset()) -> None:
         """Drops the states of files that are not there any more; those of `keep` are not asked about."""
         with self._lock:
-            others = self._files.keys() - keep
-            gone = [(path,) for path in others if not os.path.lexists(self._root / path)]
+            root, others = str(self._root), self._files.keys() - keep
+            gone = [(path,) for path in others if not os.path.lexists(os.path.join(root, path))]
             for (path,) in gone:
                 del self._files[path]
                 self._unwritten.pop(path, None)

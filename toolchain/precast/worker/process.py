@@ -165,6 +165,7 @@ class WorkerProcess:
 
     def _next_event(self) -> Event | None:
         """The next event; None when there is none within a short while, or when what came is none."""
+        self._buffer = self._buffer.lstrip(b"\n")
         while b"\n" not in self._buffer:
             if len(self._buffer) > LINE_BYTES:
                 raise self._lost("the process flooded the pipe to its build")

@@ -33,6 +33,8 @@ _LIMITS = tuple(value for name, value in sorted(vars(resource).items()) if name.
 _WATCHED = {"triton", "mlir", "llvmlite", "precast", "builtins", *sys.stdlib_module_names} - {"importlib"}
 _LEAST = 5e-324  # the smallest float that is not zero
 _KNOBS = "triton.knobs"
+_Place = dict[str, object] | types.MappingProxyType[str, object]
+_Row = tuple[list[int], list[str], list[object]]  # of each place how many names and the last one, of all the values
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ class _Functions:
 
     by_name: Mapping[str, _Names]
     modules: list[types.ModuleType]  # all that are loaded
-    places: list[Mapping[str, object]]
-    row: tuple[list[int], list[str], list[object]]
+    places: list[_Place]
+    row: _Row
 
     def stand(self) -> bool:
         """Whether nothing has changed: the quick question, asked of thousands of places for each job."""
@@ -103,9 +105,10 @@ class _Functions:
         return [name for name, names in self.by_name.items() if names.lost_in(after.by_name.get(name))]
 
 
-def _in_a_row(places: Sequence[Mapping[str, object]]) -> tuple[list[int], list[str], list[object]]:
+def _in_a_row(places: Sequence[_Place]) -> _Row:
+    """A name that comes, or comes anew, comes last: of all names the last ones are enough."""
     values = itertools.chain.from_iterable(each.values() for each in places)
-    return [*map(len, places)], [*itertools.chain.from_iterable(places)], [*values]
+    return [*map(len, places)], [next(reversed(each), "") for each in places], [*values]
 
 
 class _Same:
@@ -210,7 +213,7 @@ def _read_functions(earlier: _Functions | None) -> _Functions:
     return _Functions({name: names for name, (_, names) in found.items()}, modules, places, _in_a_row(places))
 
 
-def _functions(earlier: Mapping[str, _Names]) -> Iterator[tuple[str, Mapping[str, object], _Names]]:
+def _functions(earlier: Mapping[str, _Names]) -> Iterator[tuple[str, _Place, _Names]]:
     """What the watched packages define, by module, and what their classes do."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in _WATCHED and isinstance(module, types.ModuleType):

@@ -295,14 +295,18 @@ def publish(job: Job, result: UnitResult, store: Store) -> None:
             # What was read may lie anywhere on this machine: the index keeps it.
             write_file(draft / FACTS_FILE, to_json(replace(result, reads=()), indent=1).encode() + b"\n")
             _exchange(draft, folder)
-        finally:
+        except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
+            raise
 
 
 def _exchange(draft: Path, folder: Path) -> None:
     """Puts `draft` in the place of `folder`. A build killed in between leaves no folder, never half of one."""
-    old = draft.with_name(f"{draft.stem}.old.tmp")
-    with contextlib.suppress(FileNotFoundError):
-        os.rename(folder, old)
-    os.rename(draft, folder)
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        os.rename(draft, folder)  # nothing is there, or what SCons made, with nothing in it
+    except OSError:
+        old = draft.with_name(f"{draft.stem}.old.tmp")
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(folder, old)
+        os.rename(draft, folder)
+        shutil.rmtree(old, ignore_errors=True)
