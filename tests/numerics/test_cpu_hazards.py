@@ -27,6 +27,22 @@ def test_swap_in_place():
 
 
 @triton.jit
+def add_where_it_was_read_kernel(x, old, BLOCK: tl.constexpr):
+    o = tl.arange(0, BLOCK)
+    place = x + o // 4  # four elements share each place
+    tl.store(old + o, tl.atomic_add(place, tl.load(place) + 1))
+
+
+def test_what_an_atomic_operation_adds_was_read_before_any_element_of_it_added():
+    x, old = RANDOM.integers(1, 100, N // 4, np.int32), np.zeros(N, np.int32)
+    expected = x + 4 * (x + 1)
+    first = x.copy()
+    build(add_where_it_was_read_kernel, {"x": "*i32", "old": "*i32"}, {"BLOCK": N})((1,), x, old)
+    assert np.array_equal(x, expected)
+    assert np.array_equal(np.sort(old.reshape(-1, 4)), first[:, None] + np.arange(4) * (first[:, None] + 1))
+
+
+@triton.jit
 def shift_kernel(x, step, BLOCK: tl.constexpr):
     o = tl.arange(0, BLOCK)
     v = tl.load(x + o)

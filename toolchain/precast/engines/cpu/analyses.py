@@ -256,10 +256,11 @@ class Analysis:
         return sinks.several and cost >= _WORTH_A_BUFFER
 
     def _overlaps(self, operation: Op, sinks: Sinks) -> bool:
-        """Whether a store's own nest loads at other places than it writes, in memory that may be the same."""
+        """Whether a store's own nest loads at other places than it writes, in memory that may be the same. Elements of
+        an atomic operation may share a place, which is what it is for: the others have written it meanwhile."""
         overlap = self._addresses.may_overlap
         return any(
-            overlap(load.operands[0], store.operands[0], moved or load is not operation)
+            overlap(load.operands[0], store.operands[0], moved or load is not operation or store.name in kinds.ATOMICS)
             for load in kinds.loads_of(operation)
             for store, moved in sinks.stores
         )

@@ -18,7 +18,8 @@ CONSUMERS = frozenset({
     "tt.store", "tt.atomic_store", "tt.assert", "tt.print", "tt.return", "tt.unsplat", "scf.yield", "scf.condition",
     "cf.br", "cf.cond_br",
 })  # fmt: skip
-WRITES = frozenset({"tt.store", "tt.atomic_store", "tt.atomic_rmw", "tt.atomic_cas"})
+ATOMICS = frozenset({"tt.atomic_store", "tt.atomic_rmw", "tt.atomic_cas"})
+WRITES = ATOMICS | {"tt.store"}
 _ACQUIRES = ("tt.atomic_load", "tt.atomic_poll")  # what is read after them was written before what they read
 BARRIERS = frozenset({"gpu.barrier", "ttg.barrier", "tt.debug_barrier", "ttg.local_barrier"})
 _INLINED = ("scf.if", "scf.yield", "tt.map_elementwise.return")
