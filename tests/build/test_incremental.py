@@ -29,7 +29,7 @@ def check_rounds(folder, rounds: int, seed: int) -> None:
 
 
 def test_incremental_builds_are_clean_builds(tmp_path):
-    check_rounds(tmp_path, 8, SEED)
+    check_rounds(tmp_path, 15, SEED)
 
 
 @pytest.mark.all
