@@ -6,6 +6,9 @@ STAMP := $(VENV)/.installed
 # The second tier has an environment of its own: it has PyTorch, which the first tier is to do without.
 VENV_ALL ?= $(VENV)-all
 STAMP_ALL := $(VENV_ALL)/.installed
+# Tests wait a quarter of their time, for processes, clocks and disks: three at once keep two cores busy.
+AT_ONCE ?= 3
+PYTEST := -m pytest -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 # The Python extension is built with the package, so its sources count too.
 INSTALLED := pyproject.toml setup.py $(wildcard toolchain/precast/launch/runtime/* toolchain/precast/launch/extension/*)
 
@@ -25,10 +28,10 @@ demo: venv
 	$(BIN)/python tests/demo.py
 
 test: venv lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m 'not all and not soak'
+	$(BIN)/python $(PYTEST) -m 'not all and not soak'
 
 test-all: $(STAMP_ALL)
-	PRECAST_INTEROP=1 $(VENV_ALL)/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m all
+	PRECAST_INTEROP=1 $(VENV_ALL)/bin/python $(PYTEST) -m all
 
 soak: venv
 	$(BIN)/python -m pytest -m soak

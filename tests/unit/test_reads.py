@@ -139,7 +139,7 @@ def test_a_module_that_reads_nothing_tells_nothing(load):
     imports = "import json, dataclasses, inspect, warnings, xml.dom\n"
     says = "warnings.warn('so be it')\ninspect.getsource(inspect.getsource)\n"
     loaded = load(HEAD + imports + says + "VALUE = tl.constexpr(1)\n" + KERNEL)
-    assert {each.kind for each in loaded.recording.reads()} == {ReadKind.SOURCE}
+    assert [each for each in loaded.recording.reads() if each.kind is not ReadKind.SOURCE] == []
 
 
 def test_a_database_is_told(load, tmp_path):

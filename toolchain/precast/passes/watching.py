@@ -111,15 +111,23 @@ def source_of(path: Path) -> Path:
 
 def is_installed_code(path: Path) -> bool:
     """Whether a file is a module of an installed package."""
-    return path.suffix in CODE and not INSTALLED_FOLDERS.isdisjoint(path.parts)
+    return path.suffix in CODE and _is_installed(path)
 
 
 def is_shared(path: Path) -> bool:
     """Whether a file is in keys by other ways, or belongs to the machine: the interpreter, the compilers, Precast."""
     if any(path.is_relative_to(each) for each in _package_folders(("precast", "mlir", "triton"))):
         return True
-    is_installed = not INSTALLED_FOLDERS.isdisjoint(path.parts)
-    return not is_installed and any(path.is_relative_to(each) for each in _system_folders())
+    return not _is_installed(path) and any(path.is_relative_to(each) for each in _system_folders())
+
+
+def is_standard_library(path: Path) -> bool:
+    """Whether a file is one of Python's own modules."""
+    return path.suffix in CODE and not _is_installed(path) and any(map(path.is_relative_to, _library_folders()))
+
+
+def _is_installed(path: Path) -> bool:
+    return not INSTALLED_FOLDERS.isdisjoint(path.parts)
 
 
 @functools.cache
@@ -130,7 +138,12 @@ def _package_folders(packages: tuple[str, ...]) -> tuple[str, ...]:
 
 @functools.cache
 def _system_folders() -> tuple[str, ...]:
-    return (*SYSTEM_FOLDERS, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    return (*SYSTEM_FOLDERS, *_library_folders())
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    return (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
 
 
 class _RecordingEnvironment(os._Environ[Any]):

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from precast.passes.watching import database_file, is_installed_code, is_shared, source_of
+from precast.passes.watching import database_file, is_installed_code, is_shared, is_standard_library, source_of
 from precast.reads import (
     NO_PATHS,
     Read,
@@ -188,8 +188,8 @@ def _read_path(event: str, arguments: tuple[Any, ...], is_import: bool) -> str |
     path = os.fsdecode(given)
     if event == "sqlite3.connect":
         path = database_file(path)
-    if not is_import:
-        return path or None
+    if not is_import:  # who shows code of Python's own reads nothing that is not in every key
+        return None if not path or is_standard_library(Path(path)) else path
     code = source_of(Path(path))
     return None if is_installed_code(code) or is_shared(code) else str(code)
 
