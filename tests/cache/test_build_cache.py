@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -196,7 +197,8 @@ def test_an_interrupt_does_not_wait_for_a_server_that_hangs(machine, tmp_path):
         tree = machine(tmp_path / "p")
         with server.behaving(wait=600.0):
             command = [sys.executable, "-m", "precast", "build", "--project", tree.folder, "--cache", server.url]
-            process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            heeds = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # who runs the tests may not
+            process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
             while not server.requests:
                 time.sleep(0.05)
             process.send_signal(signal.SIGINT)
