@@ -8,7 +8,6 @@ import pytest
 from plugin_tree import PluginTree
 
 from precast.errors import CompileError, PlanFailed
-from precast.worker.pool import WorkerPool
 
 RENAME = """
 @dataclass(frozen=True)
@@ -20,12 +19,6 @@ class Rename(Pass):
         function = find_kernel(module)
         function.attributes["sym_name"] = type(function.attributes["sym_name"]).get(self.to, context=module.context)
 """
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with WorkerPool(1) as pool:
-        yield pool
 
 
 @pytest.fixture

@@ -62,12 +62,6 @@ LIBRARY = 'library="triton:plugins/libTritonPluginsTestLib.so"'
 CUDA = 'targets = "cuda:*"'
 
 
-@pytest.fixture(scope="module")
-def pool():
-    with WorkerPool(1) as pool:
-        yield pool
-
-
 @pytest.fixture
 def tree(tmp_path):
     return PluginTree(tmp_path, ("cuda:90",))

@@ -7,7 +7,6 @@ import pytest
 from plugin_tree import PluginTree
 
 from precast.errors import CompileError
-from precast.worker.pool import WorkerPool
 
 TELL = """
 @dataclass(frozen=True)
@@ -44,12 +43,6 @@ class Absolute(Pass):
                     two = arith.constant(value.type, ir.DenseElementsAttr.get_splat(value.type, kind))
                     op.operands[1] = arith.mulf(value, two)
 """
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with WorkerPool(1) as pool:
-        yield pool
 
 
 @pytest.fixture

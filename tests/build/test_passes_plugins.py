@@ -8,16 +8,9 @@ import triton
 from plugin_tree import HEAD, PluginTree
 
 from precast.errors import CompileError, PluginError
-from precast.worker.pool import WorkerPool
 
 LIBRARIES = Path(triton.__file__).parent / "plugins"
 GPUS = ["cuda:90", "hip:gfx942"]
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with WorkerPool(1) as pool:
-        yield pool
 
 
 @pytest.fixture

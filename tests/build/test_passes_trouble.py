@@ -59,9 +59,6 @@ ENDS = {
                "it left a thread running: late", None),
     "returns": ("return {}", "TypeError: `run` returned a dict: return None or a frozen dataclass of findings", None),
 }  # fmt: skip
-
-
-
 STAGES = {
     "ttgir": ("cuda:90", "ttgir", "start()"),
     "cuda-llir": ("cuda:90", "llir", "start()"),
@@ -92,12 +89,6 @@ def class_of(number, name):
 
 CLASSES = {name: class_of(number, name) for number, name in enumerate(BODIES)}
 TEXT = "from mlir import ir\n" + "".join(CLASSES.values())
-
-
-@pytest.fixture(scope="module")
-def pool():
-    with WorkerPool(1) as pool:
-        yield pool
 
 
 @pytest.fixture

@@ -67,16 +67,29 @@ def chunks_of(stream: FileIO, path: str | Path, most: int = MOST_FILE_BYTES) -> 
         yield chunk
 
 
-def read_bounded(path: str | Path, most: int = MOST_TEXT_BYTES) -> bytes:
-    """The bytes of a file that has at most `most`; what a link leads to."""
-    with open_bounded(path, most) as stream:
+def digest_stream(stream: FileIO, path: str | Path, most: int = MOST_FILE_BYTES) -> str:
+    """sha256 hex of what is in an open file."""
+    total = hashlib.sha256()
+    for chunk in chunks_of(stream, path, most):
+        total.update(chunk)
+    return total.hexdigest()
+
+
+def read_bounded(path: str | Path, most: int = MOST_TEXT_BYTES, *, follow: bool = True) -> bytes:
+    """The bytes of a file that has at most `most`; with `follow`, of what a link leads to."""
+    with open_bounded(path, most, follow=follow) as stream:
         return b"".join(chunks_of(stream, path, most))
 
 
 def digest_bounded(path: str | Path) -> str:
     """sha256 hex of what a file holds, and of what a link leads to."""
-    total = hashlib.sha256()
     with open_bounded(path) as stream:
-        for chunk in chunks_of(stream, path):
-            total.update(chunk)
-    return total.hexdigest()
+        return digest_stream(stream, path)
+
+
+def holds(path: str | Path, data: bytes, *, follow: bool = True) -> bool:
+    """Whether there is a file that has just these bytes; with `follow` it may be a link to one."""
+    try:
+        return read_bounded(path, len(data), follow=follow) == data
+    except OSError:
+        return False

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from precast.bounded import MOST_FILE_BYTES, chunks_of, open_bounded, read_bounded
+from precast.bounded import MOST_FILE_BYTES, digest_stream, open_bounded, read_bounded
 
 FORMAT = 2
 # Times of files count in steps, of 2 s on the coarsest file systems. A file whose times are no older than a step when
@@ -79,14 +79,12 @@ def look_at(place: str | Path, known: FileState | None = None, status: os.stat_r
     status = status or os.stat(place)
     if known is not None and known.matches(status):
         return known
-    total = hashlib.sha256()
     with open_bounded(place) as stream:
-        for chunk in chunks_of(stream, place):
-            total.update(chunk)
+        digest = digest_stream(stream, place)
         status = os.fstat(stream.fileno())
     settled = now - max(status.st_mtime_ns, status.st_ctime_ns) > SETTLING_NS
     mtime = status.st_mtime_ns if settled else _UNSETTLED
-    return FileState(status.st_size, mtime, status.st_ctime_ns, status.st_ino, total.hexdigest())
+    return FileState(status.st_size, mtime, status.st_ctime_ns, status.st_ino, digest)
 
 
 class FileDigests:

@@ -138,12 +138,17 @@ def printable(text: object, most: int = 200) -> str:
     return shown if len(shown) <= most else f"{shown[: most // 2]}…{shown[-most // 2 :]}"
 
 
+def find_nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The known name that is most like `name`; "" where none is alike. A higher `cutoff`, up to 1, asks for more."""
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), "")
+
+
 def nearest_hint(name: str, known: Iterable[str], noun: str = "") -> str:
     """The hint for an unknown `name`: the nearest known one, or the list of what there is."""
     names = sorted(set(known))
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = find_nearest(name, names)
     if near:
-        return f"did you mean `{near[0]}`?"
+        return f"did you mean `{near}`?"
     if not names:
         return f"there are no {noun}" if noun else "there is none"
     listed = ", ".join(f"`{each}`" for each in names[:12]) + (", …" if len(names) > 12 else "")

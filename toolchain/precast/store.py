@@ -60,8 +60,8 @@ def drop_irregular(path: Path, *, follow: bool = True) -> None:
     files: a pipe, a device, a link that leads to none. With `follow`, a link to a file is one."""
     try:
         kind = os.stat(path, follow_symlinks=follow).st_mode
-    except OSError as error:
-        if error.errno != errno.ELOOP:
+    except OSError:
+        if not path.is_symlink():
             return
         kind = stat.S_IFLNK
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):

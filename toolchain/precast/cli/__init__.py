@@ -8,7 +8,6 @@ asked for is imported, so that a build with nothing to do stays fast.
 from __future__ import annotations
 
 import argparse
-import difflib
 import errno
 import importlib
 import os
@@ -25,7 +24,7 @@ from precast.bounded import IrregularFileError
 from precast.cli.arguments import add_folder, entered, find_command, find_project
 from precast.cli.streams import OUTPUT, close_output, open_standard_streams, say
 from precast.diagnostic import format_error
-from precast.errors import PrecastError, SpecError, ToolError, nearest_hint
+from precast.errors import PrecastError, SpecError, ToolError, find_nearest, nearest_hint
 from precast.store import reason_of
 
 # In the order of a kernel's life: declare, build, look, ship, clean.
@@ -85,8 +84,8 @@ def _unknown_words(name: str, unknown: Sequence[str]) -> SpecError:
     parser = Parser(prog=f"precast {name}")
     load_command(name).add_arguments(parser)
     option = next((each for each in unknown if each.startswith("-")), "").partition("=")[0]
-    near = difflib.get_close_matches(option, parser._option_string_actions, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"see `precast {name} --help`"
+    near = find_nearest(option, parser._option_string_actions)
+    hint = f"did you mean `{near}`?" if near else f"see `precast {name} --help`"
     return SpecError(f"`precast {name}` does not take `{' '.join(unknown)}`", hint=hint)
 
 

@@ -43,17 +43,6 @@ def remove_unfinished(folder: Path) -> None:
             drop_drafts(place)
 
 
-def remove_dead_links(session: Session) -> None:
-    """Removes links that lead nowhere from the places of what steps make: SCons takes a file that is there like that
-    for one that nobody can make."""
-    for step in session.stale:
-        record = session.index.step(step.name)
-        for path in map(session.folder.joinpath, record.outputs if record else ()):
-            if path.is_symlink() and not path.exists():
-                with telling_disk_faults(path):
-                    path.unlink()
-
-
 def collect_leftovers(session: Session) -> None:
     """Removes files below the folders of units, packs, libraries and probes that no step makes, and their records."""
     if not session.request.everything:

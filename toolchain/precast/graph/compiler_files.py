@@ -17,9 +17,8 @@ from pathlib import Path
 _PROGRAMS = ("cc1", "collect2", "as", "ld")  # what a compiler runs, where that is no part of itself
 _ELF = b"\x7fELF"
 _HEADER = re.compile(r"(?<!\S)/(?:\\ |\S)+")  # as `-MD` lists what is included
-_LINKED = re.compile(
-    r"^\(?(/[^()\n]+)", re.MULTILINE
-)  # as `-t` of a linker lists what it reads, members of archives too
+# As `-t` of a linker lists what it reads, members of archives too.
+_LINKED = re.compile(r"^\(?(/[^()\n]+)", re.MULTILINE)
 _LOADED = re.compile(r"^\s(?:.* => )?(/\S+) \(0x", re.MULTILINE)  # as the dynamic loader lists libraries
 _TIME_LIMIT_S = 60.0
 
@@ -78,14 +77,15 @@ class _Runner:
         """The compilers themselves, and the programs that these run."""
         linkers = [f"ld.{word.removeprefix('-fuse-ld=')}" for word in link if word.startswith("-fuse-ld=")]
         for words, names in ((compile, _PROGRAMS), (link, (*_PROGRAMS, *linkers))):
-            yield self._find(words[0]) or _refuse()
-            for name in names:
-                found = self._find(self([*words, f"-print-prog-name={name}"]).strip())
-                if found:
-                    yield found
+            compiler = self._find(words[0])
+            if compiler is None:
+                raise _Unknown
+            yield compiler
+            parts = (self._find(self([*words, f"-print-prog-name={name}"]).strip()) for name in names)
+            yield from filter(None, parts)
 
     def _find(self, program: str) -> str | None:
-        """Where a program lies; `_Unknown` for one that is a script."""
+        """Where a program lies, if it does; `_Unknown` for one that is a script."""
         place = shutil.which(program, path=self.environment.get("PATH", os.defpath))
         if place is not None:
             with open(place, "rb") as stream:
@@ -101,7 +101,3 @@ class _Runner:
 def _read_headers(path: Path) -> Iterator[str]:
     for name in _HEADER.findall(path.read_text(encoding="utf-8", errors="surrogateescape")):
         yield name.replace("\\ ", " ").replace("$$", "$")
-
-
-def _refuse() -> str:
-    raise _Unknown

@@ -17,7 +17,7 @@ from types import FrameType
 
 from precast.bounded import read_bounded
 from precast.errors import BuildFailed, ToolError
-from precast.graph.collect import remove_dead_links, remove_unfinished
+from precast.graph.collect import remove_unfinished
 from precast.graph.keeping import keep_snapshot
 from precast.graph.lock import locked
 from precast.graph.request import Request
@@ -158,7 +158,6 @@ def _run_graph(session: Session) -> None:
         read_bounded(script)  # of what cannot be read SCons would print where in SCons it found out
     except OSError as error:
         raise ToolError(f"cannot read `{script.name}`: {reason_of(error)}") from None
-    remove_dead_links(session)
     output = _Output(lambda line: session.tell_output(line, errors))
     with telling_disk_faults(session.folder / BUILD):
         code = scons_surface.run_scons(arguments, output.hear)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from precast import collector
 from precast.artifact import UnitResult
-from precast.bounded import MOST_FILE_BYTES, read_bounded
+from precast.bounded import MOST_FILE_BYTES, holds, read_bounded
 from precast.codec import from_json, to_json
 from precast.digest import digest_text
 from precast.graph.inputs import ImagesInputs, LaunchersInputs, ProbeInputs, ReleaseInputs, SelectionInputs
@@ -74,7 +74,7 @@ def make_launchers(given: LaunchersInputs, folder: Path, output: str) -> tuple[s
     files = render_launchers(given.interface, given.version, given.problems)
     root = folder / LAUNCHERS
     for path, data in files.items():
-        if not _holds(root / path, data):
+        if not holds(root / path, data):
             write_file(root / path, data)
     _remove_others(root, files)
     listing = {path: digest_bytes(data) for path, data in sorted(files.items())}
@@ -86,13 +86,6 @@ def make_selection(given: SelectionInputs, folder: Path, output: str) -> tuple[s
     """Writes the rows of one kernel."""
     write_file(folder / output, to_json(SelectionPart(given.rules), indent=1).encode())
     return (output,)
-
-
-def _holds(path: Path, data: bytes) -> bool:
-    try:
-        return read_bounded(path, len(data)) == data
-    except OSError:
-        return False
 
 
 def _remove_others(root: Path, keep: Mapping[str, bytes]) -> None:

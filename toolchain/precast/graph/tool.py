@@ -54,6 +54,7 @@ from precast.progress.choosing import choose_reporter
 from precast.progress.events import COMPLETE
 from precast.project import SETTINGS_FILE, read_project
 from precast.scratch import remove_abandoned
+from precast.store import drop_irregular
 from precast.target import find_machine
 from precast.worker.memory import default_worker_count
 
@@ -270,6 +271,9 @@ def _declare_library(env: Any, session: Session, sharing: LinkedSharing | None) 
     sources = library_sources(steps.launchers.given.interface)
     made = [*steps.launchers.outputs, *(f"{LAUNCHERS}/{path}" for path in sources)]
     refuse_misplaced(session.folder, [*made, *(f"{_object(path)}.o" for path in sources)])
+    record = session.index.step(steps.launchers.name)
+    for path in record.outputs if record else ():  # SCons takes a link that leads nowhere for what nobody can make
+        drop_irregular(session.folder / path)
     make = partial(run_step, session, steps.launchers)
     launchers = env.Command([f"#{path}" for path in made], [f"#{SETTINGS_FILE}"], StepAction("launchers", make))
     env.Precious(launchers)

@@ -4,11 +4,10 @@ variables that nobody reads. In: the settings and what was planned by them. Out:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from precast.errors import Place
+from precast.errors import Place, find_nearest
 from precast.passes.registry import matches
 from precast.project import Project
 from precast.spec.model import Unit
@@ -20,9 +19,8 @@ from precast.variables import KNOWN, PREFIXES
 def find_idle_settings(project: Project) -> Iterator[str]:
     """What the settings alone tell."""
     if ("version", "") in project.places:
-        yield f"{project.places['version', '']}: a dynamic version is not known here: the release has version 0; " + (
-            "write `version` in [tool.precast]"
-        )
+        hint = "write `version` in [tool.precast]"
+        yield f"{project.places['version', '']}: a dynamic version is not known here: the release has version 0; {hint}"
     kinds = {target.kind for target in project.targets}
     if project.settings.ptxas and Backend.CUDA not in kinds:
         yield f"{project.places['ptxas', '']}: `ptxas` does nothing: no target is NVIDIA's"
@@ -31,8 +29,8 @@ def find_idle_settings(project: Project) -> Iterator[str]:
             yield f"{node.key}: option `{name}` does nothing: none of the project's targets has it"
     for name, _ in project.settings.environment:
         if name.startswith(PREFIXES) and name not in KNOWN:
-            near = difflib.get_close_matches(name, KNOWN, n=1, cutoff=0.8)
-            hint = f"; did you mean `{near[0]}`?" if near else ""
+            near = find_nearest(name, KNOWN, cutoff=0.8)
+            hint = f"; did you mean `{near}`?" if near else ""
             yield f"{project.places['triton', name]}: Triton 3.9 has no variable `{name}`{hint}"
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
 
-from precast.bounded import IrregularFileError, chunks_of, open_bounded
+from precast.bounded import IrregularFileError, chunks_of, digest_stream, open_bounded
 from precast.errors import ReleaseError, printable
 
 MOST_MANIFEST_BYTES = 256 << 20
@@ -51,10 +50,7 @@ def read_file(path: Path, most: int, *, follow: bool = False) -> bytes:
 
 def digest_file(path: Path, size: int) -> str:
     """sha256 hex of a file of `size` bytes; another size is told without reading it."""
-    digest = hashlib.sha256()
     with _opened(path, follow=False) as (stream, found):
         if found != size:
             raise ReleaseError(f"{printable(path)} is damaged: {found} bytes, the manifest says {size}")
-        for chunk in chunks_of(stream, path, size):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return digest_stream(stream, path, size)

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from precast.bounded import read_bounded
+from precast.bounded import holds, read_bounded
 from precast.codec import from_json
 from precast.errors import ReleaseError
 from precast.release.manifest import MANIFEST, Manifest, WrittenManifest, read_manifest
@@ -143,17 +143,10 @@ def _place(path: Path, content: Content, newest: Path) -> None:
     """Links a finished file, or that of the newest release which is equal; else writes one."""
     if isinstance(content, Path):
         link_file(content, path)
-    elif _holds(newest, content):
+    elif holds(newest, content, follow=False):
         link_file(newest, path)
     else:
         write_file(path, content)
-
-
-def _holds(path: Path, data: bytes) -> bool:
-    try:
-        return not path.is_symlink() and read_bounded(path, len(data)) == data
-    except OSError:
-        return False
 
 
 def _newest(home: Path) -> Path:

@@ -5,10 +5,9 @@ In: a kernel's table and the spec that was read from it. Out: the grid, and prob
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from precast.errors import SpecError, nearest_hint
+from precast.errors import SpecError, find_nearest, nearest_hint
 from precast.grid import Expression, Opcode, Step, parse_grid, parse_requirement, parse_value
 from precast.spec.keys import MAXIMUM_REQUIREMENTS
 from precast.spec.matrix import AXIS_PLACE, config_names
@@ -39,7 +38,7 @@ def check_names(table: KernelTable, spec: KernelSpec) -> None:
                 table.problems.add([text.error(f"there is no axis `{name}`", nearest_hint(name, every_axis, "axes"))])
     for axis in spec.axes:
         if axis.name not in {*spec.constexprs, *filled, *ALL_OPTIONS}:
-            near = difflib.get_close_matches(axis.name, ALL_OPTIONS, n=1)
+            near = filter(None, [find_nearest(axis.name, ALL_OPTIONS)])
             message = f"axis `{axis.name}` is no constexpr of `{spec.source.function}`, and nothing uses it"
             hint = nearest_hint(axis.name, [*spec.constexprs, *near], "constexprs")
             table.problems.add([tried[axis.name].key_error(message, hint)])
