@@ -1,8 +1,9 @@
 """The table of what large projects may cost: each row a figure or a ratio, its bound, and how sure it is.
 
-In: `scale.py --table`. Out: `results/scale.json`, with machine and versions. Ratios are of runs that were interleaved
-in one go; of full builds of real units there are few, for each takes half a minute. An interval is that of 95 % of
-medians drawn from the runs again and again. Every part prints a line to standard error when it is done.
+In: `scale.py --table`, or the names of `PARTS` through `--rows`. Out: `results/scale.json`, with machine and versions;
+rows that were not measured this time stay in it. What is compared runs in turn, in one go; of full builds of real units
+there are few rounds, for each takes half a minute. An interval is that of 95 % of medians drawn from the rounds again
+and again. Every part prints its rows to standard error when it is done.
 """
 
 from __future__ import annotations
@@ -18,31 +19,34 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import scale
 
-NULL_PAIRS, PLANS, FULL_ROUNDS, SECOND_ROUNDS, CLUSTER_PAIRS = 30, 30, 3, 10, 6
+STALE_ROUNDS, MANY_ROUNDS, PLANS, FULL_ROUNDS, CACHE_ROUNDS, SECONDS, CLUSTER_ROUNDS = 20, 5, 30, 3, 2, 5, 6
 SLEEPY, SLEEP_S = 24, 0.06  # units for a cluster, and what each of their five stages takes
 Row = dict[str, object]
 
 
-def measure_table(output: Path, folder: Path | None = None) -> dict:
-    """All rows, which also go to `output`. `folder` is kept; without one it is a temporary one."""
+def measure_table(output: Path, names: Sequence[str], folder: Path | None = None) -> dict:
+    """The rows of the parts `names`, which also go to `output`. `folder` is kept; without one it is a temporary one."""
     scratch = folder or Path(tempfile.mkdtemp(prefix="precast-table-"))
     rows: list[Row] = []
     started = time.perf_counter()
     try:
-        for part in (one_stale, null_of_60000, plans, full_and_second, clusters):
+        for name in names:
+            load = os.getloadavg()[0]
             try:
-                found = list(part(scratch / part.__name__))
+                found = list(PARTS[name](scratch / name))
             except Exception as error:  # the other parts say something all the same
-                found = [{"what": part.__name__, "failed": repr(error)}]
-            rows += found
-            print(f"{time.perf_counter() - started:6.0f} s {part.__name__}", file=sys.stderr, flush=True)
-            for row in found:
-                print(f"         {json.dumps(row)}", file=sys.stderr, flush=True)
+                found = [{"what": name, "failed": repr(error)}]
+            finally:
+                shutil.rmtree(scratch / name, ignore_errors=True)
+            rows += [{**each, "load": round(load, 1)} for each in found]
+            print(f"{time.perf_counter() - started:6.0f} s {name}", file=sys.stderr, flush=True)
+            for each in found:
+                print(f"         {json.dumps(each)}", file=sys.stderr, flush=True)
             write(output, rows)
     finally:
         if folder is None:
@@ -51,14 +55,18 @@ def measure_table(output: Path, folder: Path | None = None) -> dict:
 
 
 def write(output: Path, rows: Sequence[Row]) -> dict:
+    """The table with `rows` in place of those of the same names that it had of this machine."""
+    machine = {"processor": processor(), "cores": len(os.sched_getaffinity(0))}
+    known = json.loads(output.read_text()) if output.exists() else {}
+    kept = known["rows"] if isinstance(known, dict) and known["machine"] == machine else []
     versions = {name: importlib.metadata.version(name) for name in ("precast", "triton", "scons")}
     result = {
-        "machine": {"processor": processor(), "cores": len(os.sched_getaffinity(0)), "load": os.getloadavg()},
+        "machine": machine,
         "versions": {"python": platform.python_version(), **versions},
-        "rows": list(rows),
+        "rows": [*{each["what"]: each for each in (*kept, *rows)}.values()],
     }
     output.write_text(json.dumps(result, indent=1) + "\n")
-    return result
+    return {**result, "rows": list(rows)}
 
 
 def processor() -> str:
@@ -69,7 +77,7 @@ def processor() -> str:
 def row(what: str, unit: str, values: Sequence[float], bound: float) -> Row:
     """A figure: the median of its runs, with its interval; 0 is no bound."""
     low, high = interval([values], statistics.median)
-    return {"what": what, "unit": unit, "runs": len(values), "median": round(statistics.median(values), 4),
+    return {"what": what, "unit": unit, "rounds": len(values), "median": round(statistics.median(values), 4),
             "low": low, "high": high, "at most": bound}  # fmt: skip
 
 
@@ -80,7 +88,7 @@ def ratio(what: str, ones: Sequence[float], others: Sequence[float], bound: floa
         return statistics.median(one) / statistics.median(other)
 
     low, high = interval([ones, others], of)
-    return {"what": what, "unit": "ratio", "runs": [len(ones), len(others)], "median": round(of(ones, others), 4),
+    return {"what": what, "unit": "ratio", "rounds": [len(ones), len(others)], "median": round(of(ones, others), 4),
             "low": low, "high": high, "at most": bound}  # fmt: skip
 
 
@@ -96,11 +104,33 @@ def one_stale(folder: Path) -> list[Row]:
     project = folder / "project"
     scale.make_project(project, 6000, standin=True)
     scale.make_units(project)
+    return rows_of_stale(project, "6,000 units", STALE_ROUNDS, (0.3, 1.0, 300))
+
+
+def one_stale_real(folder: Path) -> list[Row]:
+    """The same of units that Triton compiles, by as many workers as there are cores."""
+    project = folder / "project"
+    scale.make_project(project, 6000, standin=False)
+    scale.build(project, f"-j{len(os.sched_getaffinity(0))}")
+    return rows_of_stale(project, "6,000 real units", STALE_ROUNDS, (0.3, 1.0, 300))
+
+
+def one_stale_of_60000(folder: Path) -> list[Row]:
+    """The same of 60,000 units of the stand-in engine; to make them takes a quarter of an hour."""
+    project = folder / "project"
+    scale.make_project(project, 60000, standin=True)
+    scale.make_units(project)
+    return rows_of_stale(project, "60,000 units", MANY_ROUNDS, (2.0, 0, 1500))
+
+
+def rows_of_stale(project: Path, units: str, rounds: int, bounds: tuple[float, float, float]) -> list[Row]:
+    """Null builds and builds of one stale unit, in turn, in a project whose units are made. Bounds: seconds of a null
+    build, seconds beyond it and the compile, megabytes."""
     scale.build(project)
     time.sleep(scale.SETTLED_S)
     scale.build(project)
     nulls, ones = [], []
-    for number in range(NULL_PAIRS):
+    for number in range(rounds):
         nulls.append(scale.build(project))
         source = scale.KERNEL.format(name=scale.SINGLE, number=1000 + number)
         (project / "kernels" / f"{scale.SINGLE}.py").write_text(source)
@@ -109,14 +139,15 @@ def one_stale(folder: Path) -> list[Row]:
         time.sleep(scale.SETTLED_S)
         scale.build(project)  # so that the last build's files are known
     walls = [each["wall_s"] for each in nulls]
-    over = [one["wall_s"] - one["units"][0] - statistics.median(walls) for one in ones]
+    over = [one["wall_s"] - one["units"][0] - null for one, null in zip(ones, walls, strict=True)]
+    most_s, most_over_s, most_mb = bounds
     return [
-        row("null build of 6,000 units", "s", walls, 0.3),
-        row("null build of 6,000 units: processor", "s", [each["cpu_s"] for each in nulls], 0.3),
-        row("one stale unit of 6,000, beyond a null build and its compile", "s", over, 1.0),
-        row("one stale unit of 6,000: processor", "s", [each["cpu_s"] for each in ones], 1.3),
-        row("memory of a null build of 6,000", "MB", [each["peak_mb"] for each in nulls], 300),
-        row("memory of one stale unit of 6,000", "MB", [each["peak_mb"] for each in ones], 300),
+        row(f"null build of {units}", "s", walls, most_s),
+        row(f"null build of {units}: processor", "s", [each["cpu_s"] for each in nulls], most_s),
+        row(f"one stale of {units}, beyond a null build and its compile", "s", over, most_over_s),
+        row(f"one stale of {units}: processor", "s", [each["cpu_s"] for each in ones], 0),
+        row(f"memory of a null build of {units}", "MB", [each["peak_mb"] for each in nulls], most_mb),
+        row(f"memory of one stale of {units}", "MB", [each["peak_mb"] for each in ones], most_mb),
     ]
 
 
@@ -128,56 +159,74 @@ def null_of_60000(folder: Path) -> list[Row]:
     scale.fake_units(project, 60000)
     time.sleep(scale.SETTLED_S)
     scale.build(project)
-    runs = [scale.build(project) for _ in range(5)]
+    runs = [scale.build(project) for _ in range(MANY_ROUNDS)]
     assert not any(each["units"] for each in runs)
-    shutil.rmtree(folder)
     return [
-        row("null build of 60,000 units", "s", [each["wall_s"] for each in runs], 2.0),
-        row("memory of a null build of 60,000", "MB", [each["peak_mb"] for each in runs], 1500),
+        row("null build over files of 60,000 units", "s", [each["wall_s"] for each in runs], 2.0),
+        row("memory of a null build over files of 60,000 units", "MB", [each["peak_mb"] for each in runs], 1500),
     ]
 
 
 def plans(folder: Path) -> list[Row]:
     """Plans of 6,000 units in a new process each."""
-    project = folder.parent / one_stale.__name__ / "project"
+    project = folder / "project"
+    scale.make_project(project, 6000, standin=True)
+    scale.measure_plan(project, 1)
+    time.sleep(scale.SETTLED_S)
+    scale.measure_plan(project, 1)  # so that the digests of files are known
     script = (
-        "import sys, time; from pathlib import Path; sys.path[:0] = [sys.argv[2]]; import scale; "
-        "print(scale.measure_plan(Path(sys.argv[1]), 1)['plan_ms_per_unit'])"
+        "import json, sys; from pathlib import Path; sys.path[:0] = [sys.argv[2]]; import scale; "
+        "print(json.dumps(scale.measure_plan(Path(sys.argv[1]), 1)))"
     )
     command = [sys.executable, "-c", script, str(project), str(Path(__file__).parent)]
-    runs = [float(subprocess.run(command, capture_output=True, text=True, check=True).stdout) for _ in range(PLANS)]
-    shutil.rmtree(folder.parent / one_stale.__name__)
-    return [row("a cold plan, per unit", "ms", runs, 0.08)]
+    outs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(PLANS)]
+    runs = [json.loads(each) for each in outs]
+    return [
+        row("a cold plan, per unit", "ms", [each["plan_ms_per_unit"] for each in runs], 0.08),
+        row("a cold plan, per unit: processor", "ms", [each["plan_cpu_ms_per_unit"] for each in runs], 0.08),
+    ]
 
 
-def full_and_second(folder: Path) -> list[Row]:
-    """Full builds of 500 real units, the same jobs in two bare processes, and other machines that take all of it."""
-    fulls, bares, seconds = [], [], []
+def full(folder: Path) -> list[Row]:
+    """Full builds of 500 real units, and the same jobs in two bare processes, in turn."""
+    fulls, bares = [], []
     for number in range(FULL_ROUNDS):
-        first, bare, cache = folder / f"full{number}", folder / f"bare{number}", folder / f"cache{number}"
+        first, bare = folder / f"full{number}", folder / f"bare{number}"
         scale.make_project(first, 500, standin=False)
         scale.make_project(bare, 500, standin=False)
         if number % 2:
             bares.append(run_bare(bare))
-        fulls.append(scale.build(first, "--cache", str(cache)))
+        fulls.append(scale.build(first))
         if not number % 2:
             bares.append(run_bare(bare))
-        for again in range(SECOND_ROUNDS // FULL_ROUNDS + 1):
-            other = folder / f"second{number}.{again}"
-            scale.make_project(other, 500, standin=False)
-            seconds.append(scale.build(other, "--cache", str(cache)))
-            assert seconds[-1]["summary"]["built"] == 0
-            shutil.rmtree(other)
-        for each in (first, bare, cache):
+        for each in (first, bare):
             shutil.rmtree(each)
     units = fulls[0]["summary"]["units"]
-    walls = [each["wall_s"] for each in fulls]
     return [
-        row("full build of 500 real units", "s", walls, 0),
+        row("full build of 500 real units", "s", [each["wall_s"] for each in fulls], 0),
         row("memory of a full build of 500", "MB", [each["peak_mb"] for each in fulls], 0),
         ratio("full build, first job to last, by two bare processes", [each["span_s"] for each in fulls], bares, 1.10),
         row("driver's own processor time, per unit", "ms", [each["own_cpu_s"] / units * 1000 for each in fulls], 5.0),
-        ratio("second machine, full cache, by the full build", [each["wall_s"] for each in seconds], walls, 0.10),
+    ]
+
+
+def second(folder: Path) -> list[Row]:
+    """Full builds of 500 real units that fill a cache, each with other machines that take all of it."""
+    fulls, others = [], []
+    for number in range(CACHE_ROUNDS):
+        first, cache = folder / f"full{number}", folder / f"cache{number}"
+        scale.make_project(first, 500, standin=False)
+        fulls.append(scale.build(first, "--cache", str(cache)))
+        for again in range(SECONDS):
+            other = folder / f"other{number}.{again}"
+            scale.make_project(other, 500, standin=False)
+            others.append(scale.build(other, "--cache", str(cache)))
+            assert others[-1]["summary"]["built"] == 0
+    walls = [each["wall_s"] for each in others]
+    return [
+        row("second machine, full cache, 500 units", "s", walls, 0),
+        row("second machine, full cache, 500 units: processor", "s", [each["cpu_s"] for each in others], 0),
+        ratio("second machine, full cache, by the full build", walls, [each["wall_s"] for each in fulls], 0.10),
     ]
 
 
@@ -227,7 +276,7 @@ def clusters(folder: Path) -> list[Row]:
     try:
         cluster.add_worker(jobs=2)
         taken: dict[str, list[float]] = {"local": [], "dask": []}
-        for number in range(CLUSTER_PAIRS + 1):
+        for number in range(CLUSTER_ROUNDS + 1):
             for name in sorted(taken, reverse=bool(number % 2)):
                 for each in range(SLEEPY):  # which is of another text each time
                     source = scale.KERNEL.format(name=f"k{each}", number=f"{number}.{len(name)}")
@@ -239,6 +288,19 @@ def clusters(folder: Path) -> list[Row]:
     finally:
         cluster.stop()
     return [ratio("two Dask workers by two local ones, units of 0.3 s", taken["dask"], taken["local"], 1.15)]
+
+
+PARTS: Mapping[str, Callable[[Path], list[Row]]] = {
+    "stale": one_stale,
+    "null-60000": null_of_60000,
+    "plan": plans,
+    "full": full,
+    "second": second,
+    "cluster": clusters,
+    "stale-real": one_stale_real,
+    "stale-60000": one_stale_of_60000,
+}
+LONG = ("stale-real", "stale-60000")  # measured where they are asked for by name
 
 
 if __name__ == "__main__":
