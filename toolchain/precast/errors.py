@@ -10,8 +10,9 @@ import difflib
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePath
 
 
@@ -26,6 +27,43 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+    def within(self, start: int, length: int) -> Place:
+        """A place in the same line, `start` characters on."""
+        return Place(self.file, self.line, self.column + start, max(1, length))
+
+
+class LatePlace(Place):
+    """A place that is found when somebody asks: nobody does while nothing is wrong."""
+
+    def __init__(self, find: Callable[[], Place]) -> None:
+        self._find = find
+
+    @cached_property
+    def _found(self) -> Place:
+        return self._find()
+
+    @property
+    def file(self) -> str:
+        return self._found.file
+
+    @property
+    def line(self) -> int:
+        return self._found.line
+
+    @property
+    def column(self) -> int:
+        return self._found.column
+
+    @property
+    def length(self) -> int:
+        return self._found.length
+
+    def __eq__(self, other: object) -> bool:
+        return self._found == other
+
+    def __hash__(self) -> int:
+        return hash(self._found)
 
 
 class PrecastError(Exception):

@@ -184,7 +184,7 @@ def _place(expression: Expression, span: tuple[int, int] | None = None) -> Place
     """The place of a part of the expression's text; of all of it without `span`."""
     start, end = span or (0, len(expression.text))
     where = expression.where
-    return where and replace(where, column=where.column + start, length=max(1, end - start))
+    return where and where.within(start, end - start)
 
 
 def _apply(expression: Expression, step: Step, left: int | None, right: int | None) -> int | None:
@@ -284,7 +284,7 @@ class _Parser:
     def _place(self) -> Place | None:
         if self._where is None:
             return None
-        return replace(self._where, column=self._where.column + self._offset, length=max(1, len(self._word)))
+        return self._where.within(self._offset, len(self._word))
 
     def _error(self, message: str, hint: str | None = None) -> SpecError:
         hint = hint or _HINTS[self._noun]

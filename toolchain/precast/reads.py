@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, PathFinder
+from operator import attrgetter
 from pathlib import Path
 
 from precast.bounded import digest_bounded
@@ -128,12 +129,25 @@ def places_of(folder: Path, name: str) -> Iterator[Path]:
 
 def digest_glob(folder: Path, pattern: str) -> str:
     """The digest of the names of all files that a glob below a folder matches."""
-    return digest_text("\n".join(os.path.relpath(path, folder) for path in find_files(folder, pattern)))
+    return digest_found(folder, find_files(folder, pattern))
+
+
+def digest_found(folder: Path, files: Iterable[Path]) -> str:
+    """The digest of the names of files that a glob below a folder has matched."""
+    return digest_text("\n".join(relative_path(path, folder) for path in files))
+
+
+def relative_path(path: Path | str, folder: Path) -> str:
+    """As `os.path.relpath`, which asks where the process is, even where the texts alone tell."""
+    text, start = str(path), f"{folder}/" if folder.parts else ""
+    if ".." not in text and (text.startswith(start) if start else not text.startswith("/")):
+        return text[len(start) :]
+    return os.path.relpath(path, folder)
 
 
 def find_files(folder: Path, pattern: str) -> list[Path]:
     """What a glob below a folder matches and is no folder, sorted."""
-    return sorted(path for path in folder.glob(pattern) if not path.is_dir())
+    return sorted((path for path in folder.glob(pattern) if not path.is_dir()), key=attrgetter("parts"))
 
 
 def digest_packages(folder: Path) -> str:

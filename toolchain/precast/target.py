@@ -87,7 +87,12 @@ class Target:
 
     def matches(self, pattern: str) -> bool:
         """Whether a glob selects it; `cpu:native` selects this machine's level."""
-        return fnmatchcase(str(self), expand_native(pattern))
+        return _matches(str(self), pattern)
+
+
+@functools.lru_cache(maxsize=4096)  # a few targets and globs, asked about for every kernel
+def _matches(target: str, pattern: str) -> bool:
+    return fnmatchcase(target, expand_native(pattern))
 
 
 @dataclass(frozen=True)

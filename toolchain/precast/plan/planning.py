@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
+from operator import attrgetter
 from pathlib import Path
 
 from precast import collector
@@ -32,7 +33,7 @@ from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
 from precast.plan.parts import FailedPart, Parts
 from precast.project import Project, format_texts
-from precast.reads import NO_PATHS, Looks, Read, ReadKind, digest_glob, digest_place, find_files
+from precast.reads import NO_PATHS, Looks, Read, ReadKind, digest_found, digest_place, find_files, relative_path
 from precast.shell import find_ignored
 from precast.spec.closure import INSTALLED, Closure, SourceFile
 from precast.spec.expand import expand_kernel
@@ -46,6 +47,8 @@ from precast.spec.toml import read_document
 from precast.store import reason_of
 from precast.target import Target
 from precast.tuning.describing import digest_code
+
+NOTHING_NAMED: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -176,7 +179,9 @@ class _Planner:
         self._identities = Identities(FileDigests(identity_memory(project.folder / BUILD), shared=True))
         self._identities.look_around()
         self._reads = [*map(self._from_here, project.reads), *map(_read_place, filter(None, sys.path))]
-        self._around: dict[tuple[str, frozenset[str], Target, tuple[PassUse, ...]], UnitSurroundings] = {}
+        self._known_tools: dict[tuple[Target, bool], Tools] = {}
+        self._around: dict[object, UnitSurroundings] = {}
+        self._settings = replace(project.settings, ptxas="")
         self._passes: tuple[SelectedUse, ...] = ()
         self._idle: tuple[str, ...] = ()
         self._reached: dict[tuple[Source, frozenset[str]], tuple[SourceFile, ...]] = {}
@@ -253,9 +258,9 @@ class _Planner:
         """Every kernel of every spec file, in the order of the files' names."""
         folder = self._project.folder
         globs = self._project.kernels
-        self._reads += (Read(ReadKind.GLOB, glob, digest_glob(folder, glob)) for glob in globs)
         found = {glob: find_files(folder, glob) for glob in globs}
-        files = sorted({file for each in found.values() for file in each})
+        self._reads += (Read(ReadKind.GLOB, glob, digest_found(folder, files)) for glob, files in found.items())
+        files = sorted({file for each in found.values() for file in each}, key=attrgetter("parts"))
         self._idle = (*find_idle_settings(self._project), *find_idle_globs(self._project, found))
         if not files:
             message = f"no spec file matches {format_texts(self._project.kernels)}"
@@ -269,7 +274,7 @@ class _Planner:
     def _read_file(self, file: Path, specs: dict[str, KernelSpec]) -> None:
         project = self._project
         around = Surroundings(self._sources, project.targets, project.defaults, self._import, project.max_units)
-        with self._parts.part(Path(os.path.relpath(file, self._project.folder)).as_posix()) as problems:
+        with self._parts.part(relative_path(file, project.folder)) as problems:
             document = read_document(file, str(file))
             self._reads.append(Read(ReadKind.DATA, str(file), document.digest))
             for name, node in kernel_tables(document, problems):
@@ -355,26 +360,30 @@ class _Planner:
     def _plan_unit(self, unit: Unit) -> PlannedUnit:
         passes = select_passes(self._passes, unit) if self._passes else ()
         spelled = [each.value for each in unit.arguments if type(each.value) is Spelled]
-        named = frozenset([name for value in spelled for name in modules_in(value)])
-        kind = (unit.kernel, named, unit.target, passes)
+        named = frozenset([name for value in spelled for name in modules_in(value)]) if spelled else NOTHING_NAMED
+        kind = (unit.variant.kernel, named, unit.target.backend, unit.target.arch, passes)
         around = self._around.get(kind)
         if around is None:
             around = self._around[kind] = UnitSurroundings(
                 sources=tuple((file.name, file.digest) for file in self._files_of(unit.source, named)),
                 passes=passes,
-                settings=replace(self._project.settings, ptxas=""),
+                settings=self._settings,
                 tools=self._tools(unit.target, passes),
             )
         return PlannedUnit(unit, UnitInputs(unit.compiled, around))
 
     def _tools(self, target: Target, passes: Sequence[PassUse]) -> Tools:
-        settings = self._project.settings
-        return self._identities.tools(
-            target,
-            ptxas=settings.ptxas,
-            python_pass=any(use.on_bindings for use in passes),
-            standin=(ENGINE_SETTING, STANDIN) in settings.environment,
-        )
+        python_pass = any(use.on_bindings for use in passes)
+        known = self._known_tools.get((target, python_pass))
+        if known is None:
+            settings = self._project.settings
+            known = self._known_tools[target, python_pass] = self._identities.tools(
+                target,
+                ptxas=settings.ptxas,
+                python_pass=python_pass,
+                standin=(ENGINE_SETTING, STANDIN) in settings.environment,
+            )
+        return known
 
     def _files_of(self, source: Source, named: frozenset[str]) -> tuple[SourceFile, ...]:
         """What the imports of a source reach, and of the modules that its constexprs name."""

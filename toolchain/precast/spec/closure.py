@@ -8,14 +8,13 @@ themselves, and those that re-export a name which is asked of them. Triton itsel
 from __future__ import annotations
 
 import ast
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from precast.digest import FileDigests
-from precast.reads import Read
+from precast.reads import Read, relative_path
 from precast.spec.asking import Edge, reach
 from precast.spec.children import walk, walk_statements
 from precast.spec.modules import ModuleFile, ModuleFinder
@@ -123,7 +122,7 @@ class Closure:
             if self._is_installed(module):
                 name = f"{INSTALLED}{module.file.relative_to(module.root).as_posix()}"
             else:
-                name = Path(os.path.relpath(module.file, self._folder)).as_posix()
+                name = relative_path(module.file, self._folder)
             self._files[module.file] = SourceFile(name, module.file, self._digests.digest(module.file))
         return self._files[module.file]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
@@ -72,21 +72,25 @@ def _nothing_left(spec: KernelSpec, refused: Sequence[frozenset[str]]) -> SpecEr
 def _expand_on(spec: KernelSpec, target: Target, problems: Problems, refused: list[frozenset[str]]) -> Iterator[Unit]:
     """The units on a target; the requirements that no launch of a combination meets go to `refused`."""
     kernel = _TargetKernel(spec, target)
-    for values, config in combinations(tuple(axes_on(spec, target).values()), spec.configs_on(target)):
-        if not spec.exclude or not is_excluded(spec, values):
-            try:
-                yield from _expand_values(kernel, values, config if kernel.configs else (), problems, refused)
-            except SpecError as error:
-                problems.add([error])
+    axes = tuple(axes_on(spec, target).values())
+    for config in spec.configs_on(target) or ((),):
+        choices = _Choices(kernel, config, axes)
+        for values in choices.combinations():
+            if not spec.exclude or not is_excluded(spec, values):
+                try:
+                    yield from _expand_values(choices, values, problems, refused)
+                except SpecError as error:
+                    problems.add([error])
 
 
 def _expand_values(
-    kernel: _TargetKernel, values: Values, config: Values, problems: Problems, refused: list[frozenset[str]]
+    choices: _Choices, values: Values, problems: Problems, refused: list[frozenset[str]]
 ) -> Iterator[Unit]:
-    """The units of one combination of values; `config` is the source's own that it is of, if it is of one."""
-    decisive, computing = part_of(values, kernel.decisive), part_of(values, kernel.computing)
-    forms = kernel.forms.get(decisive)
-    if forms is None or computing not in kernel.sound_grids:
+    """The units of one combination of values."""
+    kernel = choices.kernel
+    decisive, computing = part_of(values, choices.decisive), part_of(values, choices.computing)
+    forms = choices.forms.get(decisive)
+    if forms is None or computing not in choices.sound_grids:
         expansion = _Expansion(kernel, dict(values))
         requires, unmet = expansion.requirements(values)
         if unmet:
@@ -95,18 +99,18 @@ def _expand_values(
         faults = list(expansion.grid_errors(values))
         problems.add(faults)
         if not faults:  # else the other combinations tell theirs
-            kernel.sound_grids.add(computing)
+            choices.sound_grids.add(computing)
         if forms is None:
-            forms = kernel.forms[decisive] = tuple(expansion.forms(values, requires))
+            forms = choices.forms[decisive] = tuple(expansion.forms(values, requires))
     own = dict(values)
-    options, reading = kernel.unit_options(own), kernel.reading(own, config)
+    options = kernel.own_options if choices.has_own_options else kernel.unit_options(own)
     for form in forms:
-        yield form.unit(kernel, values, own, options, reading)
+        yield form.unit(kernel, values, own, options, choices.reading)
 
 
-def part_of(values: Values, names: Collection[str]) -> tuple[object, ...]:
-    """Equal for combinations that differ in no value of `names`; `1` is not `true`."""
-    return tuple([(name, type(value), value) if name in names else name for name, value in values])
+def part_of(values: Values, places: Collection[int]) -> tuple[object, ...]:
+    """Equal for combinations of the same names that differ in no value at `places`; `1` is not `true`."""
+    return tuple([(values[place][1].__class__, values[place][1]) for place in places])
 
 
 @dataclass(frozen=True)
@@ -136,12 +140,61 @@ class _Form:
         )  # fmt: skip
 
 
-def combinations(axes: tuple[Axis, ...], configs: tuple[Values, ...]) -> Iterator[tuple[Values, Values]]:
-    """Every choice of one value per axis, with every joint config, and that config; an axis that it names gives way."""
-    for config in configs or ((),):
-        free = [axis for axis in axes if axis.name not in dict(config)]
-        for chosen in itertools.product(*(axis.values for axis in free)):
-            yield (*zip((axis.name for axis in free), chosen, strict=True), *config), config
+@dataclass(frozen=True)
+class _Choices:
+    """The combinations of one joint config, and what they have in common."""
+
+    kernel: _TargetKernel
+    config: Values
+    axes: tuple[Axis, ...]
+
+    def combinations(self) -> Iterator[Values]:
+        """Every choice of one value per axis, with the config."""
+        pairs = ([(axis.name, value) for value in axis.values] for axis in self._free)
+        return (chosen + self.config for chosen in itertools.product(*pairs))
+
+    @cached_property
+    def _free(self) -> tuple[Axis, ...]:
+        """The axes; one that the config names gives way."""
+        joint = dict(self.config)
+        return tuple(axis for axis in self.axes if axis.name not in joint)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of each combination, in order."""
+        return (*(axis.name for axis in self._free), *(name for name, _ in self.config))
+
+    @cached_property
+    def forms(self) -> dict[tuple[object, ...], tuple[_Form, ...]]:
+        """By the decisive part of combinations of these names."""
+        return self.kernel.forms.setdefault(self.names, {})
+
+    @cached_property
+    def sound_grids(self) -> set[tuple[object, ...]]:
+        """The computing parts for which the grid goes well."""
+        return self.kernel.sound_grids.setdefault(self.names, set())
+
+    @cached_property
+    def decisive(self) -> tuple[int, ...]:
+        return self._places(self.kernel.decisive)
+
+    @cached_property
+    def computing(self) -> tuple[int, ...]:
+        return self._places(self.kernel.computing)
+
+    def _places(self, names: Collection[str]) -> tuple[int, ...]:
+        return tuple(place for place, name in enumerate(self.names) if name in names)
+
+    @cached_property
+    def has_own_options(self) -> bool:
+        """Whether no combination says an option."""
+        return self.kernel.known_options.isdisjoint(self.names)
+
+    @cached_property
+    def reading(self) -> SourceReading:
+        """What was read in the source: of a config only where that is the source's own."""
+        shared = self.kernel.once(self.kernel.reading, *self.names)
+        return replace(shared, config=self.config) if self.kernel.configs else shared
 
 
 def is_excluded(spec: KernelSpec, values: Values) -> bool:
@@ -156,8 +209,8 @@ class _TargetKernel:
 
     spec: KernelSpec
     target: Target
-    forms: dict[tuple[object, ...], tuple[_Form, ...]] = field(default_factory=dict)
-    sound_grids: set[tuple[object, ...]] = field(default_factory=set)
+    forms: dict[tuple[str, ...], dict[tuple[object, ...], tuple[_Form, ...]]] = field(default_factory=dict)
+    sound_grids: dict[tuple[str, ...], set[tuple[object, ...]]] = field(default_factory=dict)
     _made: dict[tuple[object, ...], Any] = field(default_factory=dict)
     _constexprs: dict[tuple[str, type, Constant], Argument] = field(default_factory=dict)
 
@@ -209,6 +262,11 @@ class _TargetKernel:
     @cached_property
     def grid(self) -> tuple[str, ...]:
         return tuple(expression.text for expression in self.spec.grid)
+
+    @cached_property
+    def computed_grid(self) -> tuple[Expression, ...]:
+        """The dimensions that are more than a number."""
+        return tuple(each for each in self.spec.grid if len(each.steps) > 1 or each.names)
 
     @cached_property
     def grid_constexprs(self) -> tuple[str, ...]:
@@ -298,19 +356,12 @@ class _TargetKernel:
     def unit_options(self, values: Mapping[str, Constant]) -> Options:
         """The options that the target's backend has; an option axis or config wins over a section."""
         known = self.known_options
-        if known.isdisjoint(values):
-            return self.own_options
         return self.merge_options(
             {name: value for name, value in values.items() if name in known and isinstance(value, Scalar)}
         )
 
-    def reading(self, values: Mapping[str, Constant], config: Values) -> SourceReading:
-        """What was read in the source; that of all combinations of these axes, where these are of no config of it."""
-        return (
-            SourceReading(self._silent(*values), config, self.configs) if config else self.once(self._shared, *values)
-        )
-
-    def _shared(self, *names: str) -> SourceReading:
+    def reading(self, *names: str) -> SourceReading:
+        """What was read in the source of combinations that give values to `names`."""
         return SourceReading(self._silent(*names), (), self.configs)
 
     def _silent(self, *names: str) -> Values:
@@ -380,7 +431,7 @@ class _Expansion:
 
     def grid_errors(self, values: Values) -> Iterator[SpecError]:
         """A grid that goes wrong whatever the arguments are is told here, and not by each launch."""
-        for expression in self.spec.grid:
+        for expression in self.kernel.computed_grid:
             try:
                 self._fold(expression, values)
             except SpecError as error:
@@ -388,6 +439,8 @@ class _Expansion:
 
     def requirements(self, values: Values) -> tuple[tuple[str, ...], frozenset[str]]:
         """The requirements that depend on a launch's arguments, and those that no arguments at all meet."""
+        if not self.spec.requires:
+            return (), frozenset()
         results = {each: self._fold(each, values) for each in self.spec.requires}
         open_ones = [each for each, holds in results.items() if holds is None]
         unmet = {each.text for each, holds in results.items() if holds == 0}

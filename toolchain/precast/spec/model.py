@@ -189,10 +189,6 @@ class Variant:
     hints: tuple[Hint, ...] = ()
 
     def __str__(self) -> str:
-        return self._text
-
-    @cached_property
-    def _text(self) -> str:
         parts = [f"{name}={format_constant(value)}" for name, value in self.values]
         parts += [str(hint) for hint in self.hints]
         return f"{self.kernel}:{','.join(parts)}" if parts else self.kernel

@@ -78,7 +78,7 @@ def read_only(table: KernelTable) -> tuple[str, ...]:
 
 def pattern_errors(pattern: str, place: Place) -> Iterator[SpecError]:
     """An error when a glob selects no target that anybody can build for."""
-    if not any(target.matches(pattern) for target in EVERY_TARGET):
+    if not targets_like(pattern):
         forms = [*(f"{backend.value}:*" for backend in Backend), *map(str, EVERY_TARGET)]
         yield SpecError(f"target `{pattern}` matches nothing", place, nearest_hint(pattern, forms, "targets"))
 
@@ -108,14 +108,21 @@ def check_defaults(defaults: Mapping[str, Node], targets: Sequence[Target]) -> I
     yield from option_errors([OptionNodes("*", defaults)], targets)
 
 
-@functools.cache
-def _backends_like(pattern: str) -> frozenset[Backend]:
-    return frozenset(target.kind for target in EVERY_TARGET if target.matches(pattern))
+@functools.lru_cache(maxsize=1024)
+def targets_like(*patterns: str) -> tuple[Target, ...]:
+    """The targets that anybody can build for and one of the globs selects."""
+    return tuple(target for target in EVERY_TARGET if any(map(target.matches, patterns)))
+
+
+@functools.lru_cache(maxsize=1024)
+def backends_like(*patterns: str) -> frozenset[Backend]:
+    """The backends of those."""
+    return frozenset(target.kind for target in targets_like(*patterns))
 
 
 def unknown_options(options: Mapping[str, Node], pattern: str, axes: Iterable[str] = ()) -> Iterator[SpecError]:
     """An error for each option that no target like `pattern` has; one that only some have is for these."""
-    backends = _backends_like(pattern)
+    backends = backends_like(pattern)
     known = {rule.name for backend in backends for rule in OPTIONS[backend]}
     for name, node in options.items():
         if backends and name not in known:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 from precast.errors import PlanFailed, PrecastError, order_of
 
@@ -14,15 +13,19 @@ class Problems:
     def __init__(self) -> None:
         self.errors: list[PrecastError] = []
 
-    @contextmanager
-    def collect(self) -> Iterator[None]:
-        """Notes an error that its block raises and goes on after the block."""
-        try:
-            yield
-        except PlanFailed as several:
-            self.errors.extend(several.failures)
-        except PrecastError as error:
+    def collect(self) -> Problems:
+        """For a `with`: notes an error that its block raises and goes on after the block."""
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if isinstance(error, PlanFailed):
+            self.errors.extend(error.failures)
+        elif isinstance(error, PrecastError):
             self.errors.append(error)
+        return isinstance(error, PlanFailed | PrecastError)
 
     def add(self, errors: Iterable[PrecastError]) -> None:
         self.errors.extend(errors)

@@ -204,8 +204,12 @@ def _decorates(module: ModuleSyntax, use: ast.expr) -> bool:
 
 def _is_constexpr(module: ModuleSyntax, annotation: ast.expr | None, resolve: Resolve) -> bool:
     """As Triton has it: whether the word stands anywhere in the annotation's text, or in what an alias stands for."""
-    if annotation is None or "constexpr" in ast.unparse(annotation):
-        return annotation is not None
+    if annotation is None:
+        return False
+    if isinstance(annotation, ast.Attribute) and "constexpr" in annotation.attr:  # as nearly all are written
+        return True
+    if "constexpr" in ast.unparse(annotation):
+        return True
     is_text = isinstance(annotation, ast.Constant) or has_text_annotations(module)
     return not is_text and spell_out(module, annotation, resolve).endswith("constexpr")
 

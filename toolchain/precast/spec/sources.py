@@ -15,7 +15,7 @@ from pathlib import Path
 
 from precast.bounded import read_bounded
 from precast.errors import SpecError
-from precast.reads import Read, ReadKind, digest_place
+from precast.reads import Read, ReadKind, digest_place, relative_path
 from precast.spec.model import Source
 from precast.spec.modules import ModuleFile, ModuleFinder, module_of_file, reads_around
 from precast.spec.signature import Signature, UnreadSignature, read_signature
@@ -65,7 +65,7 @@ class SourceReader:
         except SpecError as error:
             raise error if error.where else node.error(error.message, error.hint) from None
         installed = module.root in self.installed and module.root not in self.python_path
-        file = str(module.file) if installed else os.path.relpath(module.file, self.folder)
+        file = str(module.file) if installed else relative_path(module.file, self.folder)
         return Source(file, "" if by_file else place, function, signature is not None and signature.gluon), signature
 
     def locate(self, source: Source) -> ModuleFile:
@@ -92,7 +92,7 @@ class SourceReader:
 
     def show(self, file: Path) -> str:
         """A file as errors name it: through the project's folder as the user gave it."""
-        relative = os.path.relpath(file, self.folder)
+        relative = relative_path(file, self.folder)
         return str(file) if relative.startswith("..") else str(self.folder / relative)
 
     def is_file(self, file: Path) -> bool:

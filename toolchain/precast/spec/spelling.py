@@ -58,12 +58,14 @@ def spell(value: object) -> Constant:
 
 def format_constant(value: Constant) -> str:
     """The text of an axis value in a unit's name: TOML's words for booleans, a JSON string where a word will not do."""
+    if type(value) is str:  # as most are, or whole numbers
+        return value if _PLAIN.match(value) else json.dumps(value)
+    if type(value) is int:
+        return str(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Spelled):
         return value.text
-    if isinstance(value, str) and not _PLAIN.match(value):
-        return json.dumps(value)
     return "none" if value is None else str(value)
 
 

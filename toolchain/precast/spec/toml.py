@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +19,7 @@ import tree_sitter
 import tree_sitter_toml
 
 from precast.bounded import read_bounded
-from precast.errors import Place, SpecError, nearest_hint
+from precast.errors import LatePlace, Place, SpecError, nearest_hint
 from precast.grid import LARGEST, SMALLEST
 from precast.spec.model import Scalar
 
@@ -30,6 +31,7 @@ else:
 KeyPath = tuple[str | int, ...]
 Kind = TypeVar("Kind")
 
+MOST_PARTS = 100  # of a name with dots, that nobody need look at twice
 KIND_NAMES = {str: "a string", int: "an integer", bool: "true or false", list: "an array", dict: "a table"}
 
 
@@ -39,13 +41,17 @@ class Document:
 
     name: str
     data: Mapping[str, object]
-    keys: Mapping[KeyPath, Place]
-    values: Mapping[KeyPath, Place]
+    text: str
     digest: str = ""  # of the file's bytes
 
     @property
     def root(self) -> Node:
         return Node(self, (), self.data)
+
+    @cached_property
+    def places(self) -> _Places:
+        """Where its keys and values stand. Looked for when the first is asked for."""
+        return _Places(self.name, self.text)
 
 
 @dataclass(frozen=True)
@@ -59,20 +65,29 @@ class Node:
     @property
     def key(self) -> Place:
         """The place of the key, or of the header that made the table."""
-        path = self.path
-        while path and path not in self.document.keys:
-            path = path[:-1]
-        return self.document.keys.get(path, Place(self.document.name, 1))
+        return LatePlace(self._find_key)
 
     @property
     def place(self) -> Place:
         """The place of the value; for a table with a header, that of its key."""
-        return self.document.values.get(self.path, self.key)
+        return LatePlace(self._find_value)
 
     @property
     def inside(self) -> Place:
         """The place of a string's first character, after its quotes."""
-        place = self.place
+        return LatePlace(self._find_inside)
+
+    def _find_key(self) -> Place:
+        path, keys = self.path, self.document.places.keys
+        while path and path not in keys:
+            path = path[:-1]
+        return keys.get(path, Place(self.document.name, 1))
+
+    def _find_value(self) -> Place:
+        return self.document.places.values.get(self.path) or self._find_key()
+
+    def _find_inside(self) -> Place:
+        place = self._find_value()
         quotes = 3 if place.length >= 6 + len(str(self.value)) else 1
         return Place(place.file, place.line, place.column + quotes)
 
@@ -108,7 +123,7 @@ class Node:
     def _header_hint(self) -> str | None:
         """How the header is written, where a table has that of an array, or an array that of a table."""
         name = ".".join(part for part in self.path if isinstance(part, str))
-        if self.path in self.document.values:
+        if self.path in self.document.places.values:
             return None
         return f"write `[[{name}]]`" if isinstance(self.value, dict) else f"write `[{name}]`, once"
 
@@ -128,7 +143,8 @@ class Node:
 
     def items(self) -> list[Node]:
         """The elements of an array."""
-        return [self.child(index, value) for index, value in enumerate(self._typed(list))]
+        document, path = self.document, self.path
+        return [Node(document, (*path, index), value) for index, value in enumerate(self._typed(list))]
 
     def tables(self) -> list[Node]:
         """The elements of an array of tables, which may be written one by one."""
@@ -138,7 +154,12 @@ class Node:
 
     def table(self) -> dict[str, Node]:
         """The entries of a table, in the order written."""
-        return {name: self.child(name, value) for name, value in self._typed(dict).items()}
+        return self._entries
+
+    @cached_property
+    def _entries(self) -> dict[str, Node]:
+        document, path = self.document, self.path
+        return {name: Node(document, (*path, name), value) for name, value in self._typed(dict).items()}
 
     def texts(self) -> tuple[str, ...]:
         return tuple(item.text() for item in self.items())
@@ -184,15 +205,16 @@ def not_utf8(data: bytes, start: int, name: str, hint: str = "save it as UTF-8")
 def parse_document(text: str, name: str) -> Document:
     """The document that `text` is; `SpecError` at the place where it is not TOML."""
     try:
-        data = tomllib.loads(text)
-        places = _Places(name, text)
+        document = Document(name, tomllib.loads(text), text)
+        if max(line.count(".") for line in text.split("\n")) > MOST_PARTS:
+            _ = document.places  # finds out whether that is too deep to be read
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(error), text, name) from None
     except ValueError as error:  # a number of more digits than Python reads
         raise SpecError(f"not valid TOML: {error}".partition(";")[0], Place(name, 1)) from None
     except RecursionError:
         raise SpecError("not valid TOML: nested too deeply", _deepest(text, name)) from None
-    return Document(name, data, places.keys, places.values)
+    return document
 
 
 def _deepest(text: str, name: str) -> Place:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from precast.errors import SpecError
 from precast.spec.counting import axes_on
 from precast.spec.model import KernelSpec, Values, format_constant
-from precast.spec.options import ALL_OPTIONS, EVERY_TARGET
+from precast.spec.options import ALL_OPTIONS, backends_like, targets_like
 from precast.spec.table import KernelTable
 from precast.spec.toml import Node
 from precast.spec.tuned import every_axis
@@ -20,7 +20,7 @@ from precast.target import Target, find_option
 
 def check_unmatched(table: KernelTable, spec: KernelSpec) -> None:
     """Errors for all that no target which anybody can build for could ever match."""
-    only = [target for target in EVERY_TARGET if any(map(target.matches, spec.only))]
+    only = targets_like(*spec.only)
     table.problems.add(_exclude_errors(table, spec, only))
     table.problems.add(_section_errors(table, only))
 
@@ -30,7 +30,7 @@ def find_idle(table: KernelTable, spec: KernelSpec) -> Iterator[str]:
     for key in ("tune", "ship"):
         if key in table.fields and "problem" not in table.fields:
             yield f"{table.fields[key].key}: `{key}` does nothing: kernel `{spec.name}` has no problem to measure"
-    kinds = {target.kind for target in EVERY_TARGET if any(map(target.matches, spec.only))}
+    kinds = backends_like(*spec.only)
     nodes = {**table.sub_table("options"), **table.sub_table("matrix")}
     for name in ALL_OPTIONS.intersection(nodes).difference(spec.constexprs):
         if kinds and not any(find_option(kind, name) for kind in kinds):
@@ -87,7 +87,7 @@ def _goes_with(axes: dict[str, set[str]], config: Values, said: dict[str, str]) 
 
 def _section_errors(table: KernelTable, only: Sequence[Target]) -> Iterator[SpecError]:
     for pattern, node in table.sub_table("target").items():
-        selected = any(target.matches(pattern) for target in EVERY_TARGET)  # else that is told
+        selected = targets_like(pattern)  # else that is told
         if isinstance(node.value, dict) and selected and only and not any(target.matches(pattern) for target in only):
             hint = f"leave the section out, or add `{pattern}` to `only` of [kernel.{table.name}]"
             yield node.key_error(f"`only` leaves out every target that `{pattern}` selects", hint)
