@@ -4,7 +4,7 @@
 one variant of a flag, a truth value and a real number. `promised`: alignments beside hints. `joint`: sets of hints that
 a spec writes out, none of them empty. `bounded`: what a call must meet. `pinned` and `tiled`:
 numbers that promise to have one value. `signed`: real numbers that are no ordinary ones. `split`: words beside
-numbers. `ordered`: nothing that a call says decides.
+numbers. `ordered`: nothing that a call says decides. Those of `table_rules`: rows of the selection table do.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 
+import table_rules
 from launch_release import TestUnit, make_unit
 
 from precast.spec.model import Argument, Hint, Spelled
@@ -72,6 +73,11 @@ def choice_units() -> Iterator[TestUnit]:
         ])  # fmt: skip
         yield from numbered(target, "split", [
             ([("SPLIT", split)], [argument("n", "i32")], ()) for split in (0, 4, None, True, -7)
+        ])  # fmt: skip
+    for kernel in table_rules.KERNELS:
+        yield from numbered(TARGETS[0], kernel, [
+            ([("BLOCK", block), ("WARPS", warps)], [argument(name, "i32") for name in "nmk"], ())
+            for block in table_rules.BLOCKS for warps in table_rules.WARPS
         ])  # fmt: skip
     yield from numbered(TARGETS[0], "numbers", [
         ([("T", integer), ("A", real)], [argument("n", integer), argument("alpha", real)], ())

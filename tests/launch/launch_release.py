@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from table_rules import SEED, draw_rules
+
 from precast.artifact import DeviceBuffer, Facts, Parameter, TensorDescriptor
 from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES, soname_flag
 from precast.launch.formats import (
@@ -233,6 +235,7 @@ SELECTION = (
     SelectionRule("ordered", (Condition("n", "==", 63),), (("BLOCK", 32),)),  # whose unit does not take 63
     SelectionRule("ordered", (Condition("n", "==", 64),), (("BLOCK", 32),)),
     SelectionRule("ordered", (Condition("n", "<=", 63),), (("BLOCK", 64),)),
+    *draw_rules(SEED),
 )
 
 

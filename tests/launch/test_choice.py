@@ -3,8 +3,11 @@ the kernels; C's calls are in `choice_scenarios.c`."""
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
+import table_rules
 from conftest import aligned
 
 # The units of `numbers` in the spec's order.
@@ -163,6 +166,24 @@ def test_the_table_then_the_specs_first(small, unit):
         assert unit[0] == number
         small.ordered(unit, n, BLOCK=128)
         assert unit[0] == 0
+
+
+@pytest.mark.parametrize("kernel", table_rules.KERNELS)
+def test_the_table_is_what_its_rows_say(small, unit, kernel):
+    chance = random.Random(table_rules.SEED)
+    rules = [rule for rule in table_rules.draw_rules(table_rules.SEED) if rule.kernel == kernel]
+    bounds = [bound for rule in rules for _, _, bound in rule.conditions]
+    rows = set()
+    for _ in range(3000):
+        n, m, k = (max(-(2**31), min(chance.choice(bounds) + chance.choice((-1, 0, 1)), 2**31 - 1)) for _ in range(3))
+        given = {"BLOCK": chance.choice(table_rules.BLOCKS)} if chance.random() < 0.3 else {}
+        rule = table_rules.find_row(rules, (n, m, k), given)
+        axes = {"BLOCK": 32, "WARPS": 1, **given, **dict(rule.axes if rule else ())}
+        name, *_, row = getattr(small, kernel).choose(unit, n, m, k, **given)
+        wanted = f"{kernel}:BLOCK={axes['BLOCK']},WARPS={axes['WARPS']}@cpu:x86-64-v2", rule and rule.row
+        assert (name, row) == wanted, f"seed {table_rules.SEED}: {(n, m, k, given)}"
+        rows.add(row)
+    assert len(rows) > 5  # rows, and none
 
 
 def test_words_beside_numbers(small, unit):

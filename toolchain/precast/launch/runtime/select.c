@@ -64,10 +64,6 @@ static void look_through(const precast_index *index, const precast_device *devic
     }
 }
 
-static int fits(const precast_cell *cell, const uint64_t key[2], const uint64_t mask[2]) {
-    return !(((cell->key[0] ^ key[0]) & cell->mask[0] & mask[0]) | ((cell->key[1] ^ key[1]) & cell->mask[1] & mask[1]));
-}
-
 /* The best unit of all cells that go with what is asked. */
 static choice choose(const precast_index *index, const precast_device *device, const precast_call *call,
                      const precast_request *wanted) {
@@ -77,7 +73,7 @@ static choice choose(const precast_index *index, const precast_device *device, c
     memcpy(key, wanted->key, sizeof key);
     memcpy(mask, wanted->mask, sizeof mask);
     for (const precast_cell *cell = &device->cells[span.first], *end = cell + span.count; cell < end; cell++)
-        if (fits(cell, key, mask))
+        if (precast_cell_fits(cell, key, mask))
             look_through(index, device, call, cell, &found);
     return found;
 }
@@ -120,7 +116,7 @@ static precast_status explain_nearest(const precast_index *index, const precast_
     memcpy(key, wanted->key, sizeof key);
     memcpy(mask, wanted->mask, sizeof mask);
     for (const precast_cell *cell = &device->cells[span.first], *end = cell + span.count; cell < end; cell++) {
-        for (uint32_t i = 0; fits(cell, key, mask) && i < cell->order.count; i++) {
+        for (uint32_t i = 0; precast_cell_fits(cell, key, mask) && i < cell->order.count; i++) {
             const precast_candidate *candidate = &device->candidates[cell->order.first + i];
             int hold;
             precast_fault fault = look_closely(index, device, call, candidate, &hold);
@@ -133,39 +129,48 @@ static precast_status explain_nearest(const precast_index *index, const precast_
     return status;
 }
 
-/* Whether the row says nothing else than the call; then `changed` is what both say. */
-static int agrees(const precast_request *said, const precast_request *wanted, precast_request *changed) {
-    uint64_t differ = 0;
-    for (size_t at = 0; at < PRECAST_MAXIMUM_AXES; at += sizeof(uint64_t)) {
-        uint64_t keys[2], masks[2], both;
-        memcpy(&keys[0], said->key + at, sizeof both), memcpy(&masks[0], said->mask + at, sizeof both);
-        memcpy(&keys[1], wanted->key + at, sizeof both), memcpy(&masks[1], wanted->mask + at, sizeof both);
+/* Whether the row says nothing else than the call. */
+static int agrees(const precast_request *said, const precast_request *wanted) {
+    uint64_t keys[2], masks[2], differ = 0;
+    for (size_t at = 0; at < PRECAST_MAXIMUM_AXES; at += sizeof differ) {
+        memcpy(&keys[0], said->key + at, sizeof differ), memcpy(&masks[0], said->mask + at, sizeof differ);
+        memcpy(&keys[1], wanted->key + at, sizeof differ), memcpy(&masks[1], wanted->mask + at, sizeof differ);
         differ |= (keys[0] ^ keys[1]) & masks[0] & masks[1];
-        both = keys[0] | keys[1];
-        memcpy(changed->key + at, &both, sizeof both);
-        both = masks[0] | masks[1];
-        memcpy(changed->mask + at, &both, sizeof both);
     }
     return !differ;
+}
+
+/* The best unit of what a row says and the call, where they do not differ. */
+static choice choose_for_row(const precast_index *index, const precast_device *device, const precast_call *call,
+                             const precast_row *row, const precast_request *wanted) {
+    choice found = {NULL, 0, 0, 0};
+    if (row->cell) {
+        uint64_t key[2], mask[2];
+        memcpy(key, wanted->key, sizeof key);
+        memcpy(mask, wanted->mask, sizeof mask);
+        if (precast_cell_fits(row->cell, key, mask))
+            look_through(index, device, call, row->cell, &found);
+        return found;
+    }
+    precast_request both = *wanted;
+    for (int i = 0; i < PRECAST_MAXIMUM_AXES; i++)
+        both.key[i] |= row->said.key[i], both.mask[i] |= row->said.mask[i];
+    return agrees(&row->said, wanted) ? choose(index, device, call, &both) : found;
 }
 
 /* The first row of the selection table that holds and names a unit which fits. */
 static choice choose_by_table(const precast_index *index, const precast_device *device, const precast_call *call,
                               const precast_table *table, const precast_request *wanted) {
-    uint64_t held[PRECAST_MOST_ROW_WORDS];
-    precast_find_rows(index, table, call, held);
-    for (uint32_t word = 0; word < table->words; word++)
-        for (uint64_t left = held[word]; left; left &= left - 1) {
-            const precast_row *row = &table->rows[64 * word + (uint32_t)__builtin_ctzll(left)];
-            precast_request changed;
-            if (!agrees(&row->said, wanted, &changed))
-                continue;
-            choice named = choose(index, device, call, &changed);
-            if (!named.best)
-                continue;
-            atomic_store_explicit(&device->rows[named.best->unit], row->rule + 1, memory_order_relaxed);
-            return named;
-        }
+    uint16_t room[PRECAST_MOST_ROWS + 1];
+    precast_found_rows found = precast_find_rows(index, table, call, room);
+    for (uint32_t next = found.first; next != PRECAST_NO_ROW; next = *found.others++) {
+        const precast_row *row = &table->rows[next];
+        choice named = choose_for_row(index, device, call, row, wanted);
+        if (!named.best)
+            continue;
+        atomic_store_explicit(&device->rows[named.best->unit], row->rule + 1, memory_order_relaxed);
+        return named;
+    }
     return (choice){NULL, 0, 0, 0};
 }
 

@@ -10,6 +10,11 @@ typedef struct precast_request {
     uint8_t mask[PRECAST_MAXIMUM_AXES];
 } precast_request;
 
+/* Whether a cell goes with the values that are known of axes. */
+static inline int precast_cell_fits(const precast_cell *cell, const uint64_t key[2], const uint64_t mask[2]) {
+    return !(((cell->key[0] ^ key[0]) & cell->mask[0] & mask[0]) | ((cell->key[1] ^ key[1]) & cell->mask[1] & mask[1]));
+}
+
 /* What a unit fails at, in the order in which it is looked at: of several units the nearest fails last. */
 typedef enum precast_stage { PRECAST_AT_TYPES, PRECAST_AT_PROMISES, PRECAST_AT_HINTS, PRECAST_AT_REQUIREMENTS,
                PRECAST_AT_NOTHING } precast_stage;

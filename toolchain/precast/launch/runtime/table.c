@@ -1,11 +1,14 @@
 /* The selection table, made ready for a device. Each distinct expression of the conditions is a column, cut where the
- * rows change that may hold; what holds for a call is what all columns leave. */
+ * rows change that may hold; what holds for a call is what all columns leave. That is worked out for every combination
+ * of places among the cuts, so that a call finds its places and has its rows. */
 #include "table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "grid.h"
+
+enum { MOST_ROW_WORDS = PRECAST_MOST_ROWS / 64, MOST_LIST_WORDS = 1 << 18, MOST_LISTED = 1 << 18 };
 
 static int holds(const precast_condition_record *condition, int64_t value) {
     switch (condition->relation) {
@@ -52,6 +55,26 @@ static void say_axes(const precast_index *index, const precast_rule_record *rule
     }
 }
 
+static int has_axes(const precast_cell *cell, const uint64_t mask[2]) {
+    return !((mask[0] & ~cell->mask[0]) | (mask[1] & ~cell->mask[1]));
+}
+
+static const precast_cell *find_only_cell(const precast_device *device, uint32_t kernel, const precast_request *said) {
+    precast_kernel_cells span = device->cells_of_kernel[kernel];
+    const precast_cell *found = NULL;
+    uint64_t key[2], mask[2];
+    memcpy(key, said->key, sizeof key);
+    memcpy(mask, said->mask, sizeof mask);
+    for (const precast_cell *cell = &device->cells[span.first], *end = cell + span.count; cell < end; cell++) {
+        if (!precast_cell_fits(cell, key, mask))
+            continue;
+        if (found)
+            return NULL;
+        found = cell;
+    }
+    return found && has_axes(found, mask) ? found : NULL;
+}
+
 static void list_rows(const precast_index *index, const precast_device *device, uint32_t kernel, precast_table *table) {
     precast_span rules = index->kernels[kernel].rules;
     const char *chosen = choose_device(index, device, kernel);
@@ -63,6 +86,7 @@ static void list_rows(const precast_index *index, const precast_device *device, 
         precast_row *row = &table->rows[table->row_count++];
         row->rule = i;
         say_axes(index, rule, &row->said);
+        row->cell = find_only_cell(device, kernel, &row->said);
     }
 }
 
@@ -75,14 +99,14 @@ static int is_of(const precast_column *column, const precast_condition_record *c
 }
 
 static precast_column *find_column(const precast_index *index, precast_table *table,
-                                   const precast_condition_record *condition) {
+                                   const precast_slot_record *types, const precast_condition_record *condition) {
     for (uint32_t i = 0; i < table->column_count; i++)
         if (is_of(&table->columns[i], condition))
             return &table->columns[i];
     precast_column *column = &table->columns[table->column_count++];
     const precast_step_record *step = &index->steps[condition->steps.first];
-    int is_argument = condition->steps.count == 1 && step->opcode == 1;
-    *column = (precast_column){condition->steps, is_argument ? (uint32_t)step->operand : UINT32_MAX, 0, 0, 0};
+    int is_argument = condition->steps.count == 1 && step->opcode == 1 && types[step->operand].type != PRECAST_U64;
+    *column = (precast_column){.steps = condition->steps, .slot = is_argument ? (uint32_t)step->operand : UINT32_MAX};
     return column;
 }
 
@@ -101,6 +125,7 @@ static uint32_t cut(const precast_condition_record *condition, int64_t *cuts) {
     return count;
 }
 
+/* An even number of cuts: where they are not, the last one is there twice. */
 static void cut_column(const precast_index *index, const precast_table *table, precast_column *column, int64_t *cuts) {
     uint32_t count = 0, kept = 0;
     for (uint32_t row = 0; row < table->row_count; row++) {
@@ -113,7 +138,25 @@ static void cut_column(const precast_index *index, const precast_table *table, p
     for (uint32_t i = 0; i < count; i++)
         if (!i || cuts[i] != cuts[i - 1])
             cuts[kept++] = cuts[i];
+    if (kept % 2)
+        cuts[kept] = cuts[kept - 1], kept++;
+    column->cuts = cuts;
     column->cut_count = kept;
+}
+
+/* A window of one width for all values leaves nothing to guess of how long a search is. */
+static void start_windows(precast_column *column) {
+    uint32_t counts[PRECAST_MOST_BITS] = {0}, before = 0;
+    for (uint32_t i = 0; i < column->cut_count; i++)
+        counts[precast_count_bits(column->cuts[i])]++;
+    for (uint32_t bits = 0; bits < PRECAST_MOST_BITS; bits++)
+        column->width = counts[bits] > column->width ? counts[bits] : column->width;
+    column->width += column->width % 2;
+    for (uint32_t bits = 0; bits < PRECAST_MOST_BITS; bits++) {
+        uint32_t last = column->cut_count - column->width;
+        column->starts[bits] = before < last ? before : last;
+        before += counts[bits];
+    }
 }
 
 /* Whether a row's conditions on a column hold; with `value` NULL, whether it has none. */
@@ -127,31 +170,31 @@ static int may_hold(const precast_index *index, const precast_table *table, cons
 }
 
 static void fill_sets(const precast_index *index, precast_table *table, const precast_column *column) {
-    const int64_t *cuts = table->cuts + column->cuts;
     for (uint32_t i = 0; i <= column->cut_count + 1; i++) {
         uint64_t *set = table->sets + column->sets + (size_t)i * table->words;
-        int64_t value = i ? (i <= column->cut_count ? cuts[i - 1] : 0) : INT64_MIN;
+        int64_t value = i ? (i <= column->cut_count ? column->cuts[i - 1] : 0) : INT64_MIN;
         for (uint32_t row = 0; row < table->row_count; row++)
             if (may_hold(index, table, column, row, i <= column->cut_count ? &value : NULL))
                 set[row / 64] |= UINT64_C(1) << row % 64;
     }
 }
 
-static int fill_columns(const precast_index *index, precast_table *table, uint32_t conditions) {
+static int fill_columns(const precast_index *index, precast_table *table, const precast_slot_record *types,
+                        uint32_t conditions) {
     uint32_t cuts = 0, sets = 0;
     table->columns = calloc(conditions + 1, sizeof *table->columns);
-    table->cuts = calloc(2 * (size_t)conditions + 1, sizeof *table->cuts);
+    table->cuts = calloc(3 * (size_t)conditions + 1, sizeof *table->cuts);
     if (!table->columns || !table->cuts)
         return 0;
     for (uint32_t row = 0; row < table->row_count; row++) {
         precast_span span = conditions_of(index, table, row);
         for (uint32_t i = span.first; i < span.first + span.count; i++)
-            find_column(index, table, &index->conditions[i]);
+            find_column(index, table, types, &index->conditions[i]);
     }
     for (uint32_t i = 0; i < table->column_count; i++) {
-        table->columns[i].cuts = cuts;
         table->columns[i].sets = sets;
         cut_column(index, table, &table->columns[i], table->cuts + cuts);
+        start_windows(&table->columns[i]);
         cuts += table->columns[i].cut_count;
         sets += (table->columns[i].cut_count + 2) * table->words;
     }
@@ -161,6 +204,78 @@ static int fill_columns(const precast_index *index, precast_table *table, uint32
     return table->sets != NULL;
 }
 
+static uint32_t count_places(const precast_column *column) {
+    return column->cut_count + 2;
+}
+
+static void hold_all(const precast_table *table, uint64_t *held) {
+    for (uint32_t word = 0; word < table->words; word++)
+        held[word] = UINT64_MAX;
+    if (table->row_count % 64)
+        held[table->words - 1] = (UINT64_C(1) << table->row_count % 64) - 1;
+}
+
+static void hold_at(const precast_table *table, const precast_column *column, uint32_t place, uint64_t *held) {
+    const uint64_t *set = table->sets + column->sets + (size_t)place * table->words;
+    for (uint32_t word = 0; word < table->words; word++)
+        held[word] &= set[word];
+}
+
+static uint16_t *list_held(const precast_table *table, const uint64_t *held, uint16_t *list) {
+    for (uint32_t word = 0; word < table->words; word++)
+        for (uint64_t left = held[word]; left; left &= left - 1)
+            *list++ = (uint16_t)(64 * word + (uint32_t)__builtin_ctzll(left));
+    *list++ = PRECAST_NO_ROW;
+    return list; /* behind it */
+}
+
+/* How many combinations of places there are; 0 where these are too many. */
+static uint32_t space_columns(precast_table *table) {
+    uint64_t count = 1;
+    for (uint32_t i = 0; i < table->column_count; i++) {
+        table->columns[i].step = (uint32_t)count;
+        count *= count_places(&table->columns[i]);
+        if (count * table->words > MOST_LIST_WORDS)
+            return 0;
+    }
+    return (uint32_t)count;
+}
+
+static void hold_in_list(const precast_table *table, uint32_t list, uint64_t *held) {
+    hold_all(table, held);
+    for (const precast_column *column = table->columns, *end = column + table->column_count; column < end; column++)
+        hold_at(table, column, list / column->step % count_places(column), held);
+}
+
+/* 0 where there is no memory; a table with too many lists has none. */
+static int make_lists(precast_table *table) {
+    uint64_t held[MOST_ROW_WORDS];
+    uint32_t lists = space_columns(table);
+    size_t listed = lists;
+    for (uint32_t list = 0; list < lists && listed <= MOST_LISTED; list++) {
+        hold_in_list(table, list, held);
+        for (uint32_t word = 0; word < table->words; word++)
+            listed += (size_t)__builtin_popcountll(held[word]);
+    }
+    if (!lists || listed > MOST_LISTED)
+        return 1;
+    table->lists = malloc(lists * sizeof *table->lists);
+    table->listed = malloc(listed * sizeof *table->listed);
+    if (!table->lists || !table->listed)
+        return 0;
+    uint16_t *next = table->listed;
+    for (uint32_t list = 0; list < lists; list++) {
+        uint16_t *first = next;
+        hold_in_list(table, list, held);
+        next = list_held(table, held, next);
+        table->lists[list] = (precast_list){*first, (uint32_t)(first + (*first != PRECAST_NO_ROW) - table->listed)};
+    }
+    table->quick = 1;
+    for (uint32_t i = 0; i < table->column_count; i++)
+        table->quick &= table->columns[i].slot != UINT32_MAX;
+    return 1;
+}
+
 void precast_free_table(precast_table *table) {
     if (!table)
         return;
@@ -168,6 +283,8 @@ void precast_free_table(precast_table *table) {
     free(table->columns);
     free(table->cuts);
     free(table->sets);
+    free(table->lists);
+    free(table->listed);
     free(table);
 }
 
@@ -183,7 +300,8 @@ precast_status precast_make_table(const precast_index *index, const precast_devi
         table->words = (table->row_count + 63) / 64;
         for (uint32_t row = 0; row < table->row_count; row++)
             conditions += conditions_of(index, table, row).count;
-        if (fill_columns(index, table, conditions)) {
+        if (fill_columns(index, table, &index->slots[index->kernels[kernel].slots.first], conditions) &&
+            make_lists(table)) {
             *made = table;
             return PRECAST_OK;
         }
@@ -193,35 +311,31 @@ precast_status precast_make_table(const precast_index *index, const precast_devi
 }
 
 /* Where the column's expression lies among its cuts; behind the last where it cannot be computed. */
-static uint32_t find_place(const precast_index *index, const precast_table *table, const precast_column *column,
-                           const precast_slot_record *types, const uint64_t *slots) {
-    const int64_t *cuts = table->cuts + column->cuts, *from = cuts;
-    int64_t stack[PRECAST_MAXIMUM_STACK], value;
-    if (column->slot != UINT32_MAX && types[column->slot].type != PRECAST_U64)
-        value = (int64_t)slots[column->slot];
-    else if (precast_evaluate(index->steps + column->steps.first, column->steps.count, slots, types, stack))
+static uint32_t find_place(const precast_index *index, const precast_column *column, const precast_slot_record *types,
+                           const uint64_t *slots) {
+    int64_t stack[PRECAST_MAXIMUM_STACK];
+    const precast_step_record *steps = index->steps + column->steps.first;
+    if (column->slot != UINT32_MAX)
+        return precast_find_place(column, (int64_t)slots[column->slot]);
+    if (precast_evaluate(steps, column->steps.count, slots, types, stack))
         return column->cut_count + 1;
-    else
-        value = stack[0];
-    /* Without a branch that depends on the value: calls need not be alike. */
-    for (uint32_t left = column->cut_count, half; left; left -= half) {
-        half = (left + 1) / 2;
-        from += half & -(uint32_t)(from[half - 1] <= value);
-    }
-    return (uint32_t)(from - cuts);
+    return precast_find_place(column, stack[0]);
 }
 
-void precast_find_rows(const precast_index *index, const precast_table *table, const precast_call *call,
-                       uint64_t held[PRECAST_MOST_ROW_WORDS]) {
+precast_found_rows precast_find_rows_slowly(const precast_index *index, const precast_table *table,
+                                            const precast_call *call, uint16_t room[PRECAST_MOST_ROWS + 1]) {
     const precast_slot_record *types = &index->slots[index->kernels[call->kernel].slots.first];
-    for (uint32_t word = 0; word < table->words; word++)
-        held[word] = UINT64_MAX;
-    if (table->row_count % 64)
-        held[table->words - 1] = (UINT64_C(1) << table->row_count % 64) - 1;
+    uint64_t held[MOST_ROW_WORDS];
+    uint32_t list = 0;
+    hold_all(table, held);
     for (const precast_column *column = table->columns, *end = column + table->column_count; column < end; column++) {
-        uint32_t place = find_place(index, table, column, types, call->slots);
-        const uint64_t *set = table->sets + column->sets + (size_t)place * table->words;
-        for (uint32_t word = 0; word < table->words; word++)
-            held[word] &= set[word];
+        uint32_t place = find_place(index, column, types, call->slots);
+        list += column->step * place;
+        if (!table->lists)
+            hold_at(table, column, place, held);
     }
+    if (table->lists)
+        return (precast_found_rows){table->lists[list].first, table->listed + table->lists[list].others};
+    list_held(table, held, room);
+    return (precast_found_rows){room[0], room + (room[0] != PRECAST_NO_ROW)};
 }
