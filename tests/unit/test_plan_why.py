@@ -9,7 +9,9 @@ from precast.artifact import Facts, UnitResult
 from precast.cli import main
 from precast.codec import to_json
 from precast.plan import write_key
+from precast.plan.key import describe
 from precast.report.why import compare, explain
+from precast.spec.model import Argument
 
 UNIT = "scale:dtype=fp16,BLOCK=128@cuda:90"
 
@@ -61,6 +63,10 @@ HELPER = KERNEL.replace("import triton\n", "import triton\nimport helper\n", 1)
             {"pyproject.toml": SETTINGS + "triton = { TRITON_X = 1 }\n"},
             ["setting triton.TRITON_X is new: 1"],
         ),
+        (
+            {"pyproject.toml": SETTINGS + 'environment = { MODE = "fast" }\n'},
+            ["setting environment.MODE is new: fast"],
+        ),
     ],
 )
 def test_what_changed(tmp_path, files, expected):
@@ -68,6 +74,13 @@ def test_what_changed(tmp_path, files, expected):
     pretend_built(tmp_path)
     make_project(tmp_path, files)
     assert list(reasons(tmp_path)) == expected
+
+
+def test_all_that_an_argument_promises_is_told():
+    told = [Argument("n", "i32"), Argument("n", "i32", True, 1), Argument("n", "i32", True, None)]
+    told += [Argument("n", "i32", divisibility=16), Argument("n", "i32", range32=True)]
+    told += [Argument("n", "i32", equal=value) for value in (0, 1)]
+    assert len({describe(each) for each in told}) == len(told)
 
 
 def test_option_before_and_after(tmp_path):
