@@ -1,6 +1,6 @@
-"""`precast` commands without the half second that each takes to import its own modules and SCons: forks of one process.
+"""`precast` and `scons` without the half second that each takes to import its modules: forks of one process.
 
-In: words, a folder, an environment. Out: exit code and texts, as of a process of its own; workers are such ones. The
+In: words, an environment, a folder. Out: exit code and texts, as of a process of its own; workers are such ones. The
 process that has the modules has run none of their functions. There are two, which hash texts otherwise, and take turns;
 they are started when first needed, and end with this one.
 """
@@ -15,16 +15,20 @@ import socket
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 MODULES = ("precast.cli.build", "precast.graph.driver", "precast.graph.tool")
 REQUEST_BYTES = 1 << 20
+COMMAND_SECONDS = 300.0
 TURNS = itertools.cycle(("1", "2"))
 
 
-def run_forked(words: list[str], environment: dict[str, str], seconds: float) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of `precast WORDS` in this folder."""
+def run_forked(
+    words: list[str], environment: dict[str, str], seconds: float, folder: Path | None = None
+) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of a command, whose first word is `precast` or `scons`."""
     ours, theirs = socket.socketpair()
-    request = json.dumps([words, os.getcwd(), _read_umask(), environment]).encode()
+    request = json.dumps([words, os.path.abspath(folder or "."), _read_umask(), environment]).encode()
     with ours, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         ours.settimeout(seconds)
         with theirs:
@@ -34,6 +38,13 @@ def run_forked(words: list[str], environment: dict[str, str], seconds: float) ->
         out.seek(0), err.seek(0)
         texts = out.read().decode(), err.read().decode()
     return int.from_bytes(answer, "little", signed=True) if answer else -1, *texts
+
+
+def run_precast(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """`precast WORDS` in a folder, as of a process of its own. What this process has set for Triton does not count."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
+    code, out, err = run_forked(["precast", *words], {**kept, **variables}, COMMAND_SECONDS, folder)
+    return subprocess.CompletedProcess(["precast", *words], code, out, err)
 
 
 def _read_umask() -> int:
@@ -83,6 +94,7 @@ def answer(client: socket.socket, out: int, err: int, words: list[str], folder: 
     """Runs one command in this fork, which ends with it."""
     import atexit
 
+    import SCons.Script
     from precast.cli import main
 
     for place, descriptor in ((1, out), (2, err)):
@@ -92,10 +104,10 @@ def answer(client: socket.socket, out: int, err: int, words: list[str], folder: 
     os.umask(umask)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv, sys.stdout = ["precast", *words], open(1, "w", closefd=False)  # noqa: SIM115
+    sys.argv, sys.stdout = words, open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
     try:
-        code = main()
+        code = (SCons.Script.main if words[0] == "scons" else main)()
     except SystemExit as ended:
         code = ended.code
     atexit._run_exitfuncs()

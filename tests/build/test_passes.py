@@ -1,10 +1,9 @@
 """Passes from outside in real compilations: where they stand, what they leave, what goes wrong."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+from forked import run_precast
 from plugin_tree import PluginTree
 
 from precast.errors import CompileError, PlanFailed
@@ -378,9 +377,9 @@ class Bad(Pass):
 def test_opt_starts_from_a_built_units_ir(tree, pool):
     tree.compile(pool)
     tree.plugin(RENAME.format(stage="ttir", at="end()"))
-    command = [sys.executable, "-m", "precast", "opt", "scale", "--stage", "ttir", "--pass", "rename{to=again}"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tree.folder)
+    words = ("--stage", "ttir", "--pass", "rename{to=again}")
+    done = run_precast(tree.folder, "opt", "scale", *words)
     assert done.returncode == 0, done.stderr
     assert "tt.func public @again(" in done.stdout and "tt.store" in done.stdout
-    done = subprocess.run([*command[:4], "scael", *command[5:]], capture_output=True, text=True, cwd=tree.folder)
+    done = run_precast(tree.folder, "opt", "scael", *words)
     assert done.returncode == 1 and "no built unit matches `scael`" in done.stderr

@@ -1,10 +1,7 @@
 """The four examples of Triton's plugin README, in a build: end of stage, arbitrary point, saved pipeline, opt tool."""
 
-import os
-import subprocess
-import sys
-
 import pytest
+from forked import run_precast
 from plugin_tree import PluginTree
 
 from precast.release.manifest import read_manifest
@@ -45,9 +42,7 @@ SAVED = tuple(f'use = "saved-{kind}"\nkernels = "saved"\ntargets = "{kind}:*"' f
 
 
 def precast(tree, *words):
-    environment = {**os.environ, "PRECAST_NO_COLOR": "1"}
-    command = [sys.executable, "-m", "precast", *words]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tree.folder, env=environment)
+    done = run_precast(tree.folder, *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

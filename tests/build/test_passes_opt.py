@@ -1,9 +1,9 @@
 """`precast opt` on a built unit, saved pipelines with plugins' passes, and IR that lacks what a pass makes."""
 
 import subprocess
-import sys
 
 import pytest
+from forked import run_precast
 from plugin_tree import PluginTree
 
 from precast.errors import CompileError
@@ -51,8 +51,7 @@ def tree(tmp_path):
 
 
 def opt(tree: PluginTree, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "precast", "opt", *words]
-    return subprocess.run(command, cwd=tree.folder, capture_output=True, text=True, timeout=120)
+    return run_precast(tree.folder, "opt", *words)
 
 
 def test_a_built_units_passes_hear_what_they_hear_in_the_build(tree, pool):
@@ -104,8 +103,8 @@ def test_a_saved_pipeline_says_where_plugins_passes_stand(tree, pool, step, uses
     found = tree.compile(pool)
     assert found.ran == ran
     assert found.result.facts.symbol == ("foo" if "plugin" in ran else "scale_kernel")
-    command = [sys.executable, "-m", "precast", "passes", "--target", "cuda:90", "--kernel", "scale", "--toml"]
-    dumped = subprocess.run([*command, "--stage", "ttir"], cwd=tree.folder, capture_output=True, text=True).stdout
+    wanted = ("--target", "cuda:90", "--kernel", "scale", "--stage", "ttir")
+    dumped = run_precast(tree.folder, "passes", *wanted, "--toml").stdout
     assert step.split(",")[0].strip("[]") in dumped
     tree.write("saved.toml", dumped)
     assert tree.compile(pool).ran == ran

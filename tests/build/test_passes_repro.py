@@ -6,9 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from clocks import LIMIT_S, hear_steps, run_ahead
+from forked import run_precast
 from plugin_tree import PluginTree
 from test_passes_library import SOURCE
 
+from precast.cli import main
 from precast.errors import CompileError
 from precast.worker.pool import WorkerPool
 
@@ -36,8 +39,7 @@ def fail(tree, target="cuda:90", **changes):
 
 
 def run_repro(tree, error, *words):
-    command = [sys.executable, "-m", "precast", "repro", str(tree.folder / error.reproducer), *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=tree.folder)
+    return run_precast(tree.folder, "repro", str(tree.folder / error.reproducer), *words)
 
 
 def repeat(tree, error, *words):
@@ -91,12 +93,17 @@ def test_a_crash_inside_a_native_pass(tree, target):
     assert error.message in repeat(tree, error)
 
 
-def test_a_hang(tree):
-    tree.plugin(PASS.format(stage="ttir", body="__import__('time').sleep(600)"))
+def test_a_hang(tree, monkeypatch, capsys):
+    tree.plugin(PASS.format(stage="ttir", body="__import__('time').sleep(1000)"))
     tree.select('use = "bad"\nkernels = "scale"')
-    error = fail(tree, time_limit_s=10.0)
-    assert (error.pass_name, error.stage) == ("bad", "ttir") and "10 s" in error.message
-    assert "9 s" in repeat(tree, error, "--time-limit", "9")
+    steps = hear_steps(monkeypatch)
+    run_ahead(monkeypatch, lambda: any(step.pass_name for step in steps))
+    error = fail(tree, time_limit_s=LIMIT_S)
+    assert (error.pass_name, error.stage) == ("bad", "ttir") and "900 s" in error.message
+    steps.clear()
+    assert main(["repro", str(tree.folder / error.reproducer), "--time-limit", "700"]) == 1
+    said = capsys.readouterr().err
+    assert "pass:  bad" in said and "stage: ttir" in said and "the pass did not end within 700 s" in said
 
 
 @pytest.mark.all

@@ -138,15 +138,20 @@ class Tree:
         self.write(f"kernels/{name}.toml", SPEC.format(name=name, dtypes=dtypes))
 
     def build(self, *words: str, **environment: str) -> Build:
-        """`precast build --json …`; with an environment in a process that is started for it."""
-        command = ["build", "--json", "--project", str(self.folder), *words]
+        """`precast build --json …`, by one worker unless more are asked for: tests run beside one another. With an
+        environment in a process that is started for it."""
+        alone = () if any(word.startswith("-j") for word in words) else ("-j1",)
+        command = ["build", "--json", "--project", str(self.folder), *alone, *words]
         if environment:
             return run([sys.executable, "-m", "precast", *command], None, environment)
-        return make_build(*run_forked(command, kept_environment(), TIME_LIMIT_S))
+        return make_build(*run_forked(["precast", *command], kept_environment(), TIME_LIMIT_S))
 
     def scons(self, *words: str, **environment: str) -> Build:
         """Plain `scons` in the project's folder, with its events as JSON lines among what SCons itself says."""
-        return run([sys.executable, "-m", "SCons", "progress=json", *words], self.folder, environment)
+        if environment:
+            return run([sys.executable, "-m", "SCons", "progress=json", *words], self.folder, environment)
+        command = ["scons", "progress=json", *words]
+        return make_build(*run_forked(command, kept_environment(), TIME_LIMIT_S, self.folder))
 
 
 def run(command: list[str], folder: Path | None, environment: dict[str, str]) -> Build:

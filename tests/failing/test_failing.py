@@ -4,13 +4,16 @@
 written into the project before the run, for what git cannot hold. `--update` rewrites `stderr` after a look at it.
 """
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "build"))
+
+from forked import run_precast
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,10 +28,7 @@ def run_case(folder: Path, case: dict) -> subprocess.CompletedProcess[str]:
     for name, text in case.get("files", {}).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("TRITON_")}
-    environment = {**keep, "NO_COLOR": "1", "COLUMNS": "120", **case.get("environment", {})}
-    command = [sys.executable, "-m", "precast", *case["command"]]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+    return run_precast(folder, *case["command"], NO_COLOR="1", COLUMNS="120", **case.get("environment", {}))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -7,7 +7,6 @@ not imported.
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
 import os
 import sys
@@ -77,6 +76,8 @@ def identify_part(part: InstalledPart, files: Iterable[tuple[str, str]], digests
 
 
 def _version(distribution: str) -> str:
+    import importlib.metadata  # a tenth of what a worker imports, which asks for no version
+
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
