@@ -1,9 +1,9 @@
 #!/bin/sh
 # `cc` for builds that tests start: it keeps the objects that it makes of C, for C is most of a small build's time.
-# In: a compiler's words as SCons writes them, in the project's folder. Objects lie beside the copy of this script that
-# `conftest.py` makes for each run of tests; what an object is made of is in its name.
+# In: a compiler's words as SCons writes them, in a project's folder or a release's. Objects lie beside the copy of this
+# script that `conftest.py` makes for each run of tests; what an object is made of is in its name.
 for word; do
-    [ "$before" = -o ] && out=$word
+    if [ "$before" = -o ]; then out=$word; else words="$words $word"; fi
     case $word in -c) compiles=1 ;; -MD) tells=1 ;; *.c) source=$word ;; esac
     before=$word
 done
@@ -12,7 +12,7 @@ case $source in # no header of the runtime is generated
     */src/runtime/*) headers="${source%/src/*}/include/precast.h ${source%/*}/*.h" ;;
     *) headers="${source%/src/*}/include/*.h ${source%/*}/runtime/*.h" ;;
 esac
-key=$({ echo "$*" && cat "$source" $headers; } | sha256sum)
+key=$({ echo "$words" && cat "$source" $headers; } | sha256sum)
 kept=${0%/*}/${key%% *}.o
 if [ ! -f "$kept" ]; then
     cc "$@" && cp "$out" "$kept.$$" && mv "$kept.$$" "$kept"

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+from forked import run_precast
+
 KERNEL = """\
 import enum
 
@@ -102,17 +104,23 @@ def run(folder, *command):
     return done.stdout
 
 
+def precast(folder, *words):
+    done = run_precast(folder, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def test_every_kind_of_constexpr_without_a_grid(tmp_path):
     (tmp_path / "kernels").mkdir()
     for name, text in {"pyproject.toml": SETTINGS, "kernels/one.py": KERNEL, "kernels/one.toml": SPEC,
                        "run.py": PROGRAM, "launch.c": LAUNCH}.items():  # fmt: skip
         (tmp_path / name).write_text(text)
-    run(tmp_path, sys.executable, "-m", "precast", "build")
+    precast(tmp_path, "build")
     fragment = run(tmp_path, sys.executable, "run.py")
     release = os.path.realpath(tmp_path / "generated/every/current")
     flags = (f"-I{release}/include", f"-L{release}/lib", "-levery", f"-Wl,-rpath,{release}/lib")
     run(tmp_path, "cc", "-std=c11", "-Werror", "-Wall", "launch.c", *flags, "-o", "launch")
     run(tmp_path, "./launch")
     (tmp_path / "kernels/two.toml").write_text(fragment)
-    planned = run(tmp_path, sys.executable, "-m", "precast", "plan", "--kernel", "one_2")
+    planned = precast(tmp_path, "plan", "--kernel", "one_2")
     assert "one_2:out%16,x%16,n%16@cpu:x86-64-v2" in planned  # as the arguments were

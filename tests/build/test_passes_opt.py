@@ -94,7 +94,7 @@ def saved(tree: PluginTree, step: str, *uses: str) -> None:
 
 
 @pytest.mark.parametrize("step, uses, ran", [
-    ('["python.tell"]', ("short", "tell"), ["short", "tell"]),
+    pytest.param('["python.tell"]', ("short", "tell"), ["short", "tell"], marks=pytest.mark.all),
     ('["python.tell", "limit=2"]', ('use = "tell"\noptions = { limit = 2 }', "short"), ["short", "tell"]),
     ('["plugin.plugin"]', ("plugin", "short"), ["short", "plugin"]),
 ])  # fmt: skip

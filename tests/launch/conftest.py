@@ -11,11 +11,6 @@ import numpy as np
 import pytest
 from launch_release import build_fakes, build_release
 
-SANITIZERS = {
-    "address": ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-    "thread": ("-g", "-fsanitize=thread"),
-}
-
 
 @pytest.fixture(scope="session")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Path:

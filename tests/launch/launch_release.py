@@ -8,11 +8,15 @@ with parameters of all sizes, and `typed`, whose one axis of several values is a
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 import shutil
 import struct
 import subprocess
 import sysconfig
+import tempfile
+from atexit import register
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,7 +45,12 @@ from precast.spec.model import Argument, Hint, Source, Unit, Variant, spell
 from precast.target import Target
 
 HERE = Path(__file__).parent
+COMPILER = os.environ.get("PRECAST_TEST_CC", "cc")  # keeps its objects: all releases have the same runtime
 WARNINGS = ("-Werror",)
+SANITIZERS = {  # with functions that programs of tests call though a release hides them
+    "address": ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fvisibility=default"),
+    "thread": ("-O1", "-g", "-fsanitize=thread", "-fvisibility=default"),
+}
 SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "u1": 1, "u8": 1, "u16": 2, "u32": 4, "u64": 8, "fp16": 2,
          "bf16": 2, "fp32": 4, "fp64": 8, "fp8e5": 1, "fp8e4nv": 1}  # fmt: skip
 RECORDED = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64", "fp8e5")
@@ -278,12 +287,22 @@ def write_manifest(folder: Path, index: ReleaseIndex) -> None:
     (folder / MANIFEST).write_bytes(manifest.data)
 
 
+def compile_objects(folder: Path, sources: Sequence[str], place: str, flags: Sequence[str] = ()) -> list[str]:
+    """The objects in the folder `place` of C files that a release has in its folder."""
+    objects = {f"./{source}": f"{place}/{Path(source).stem}.o" for source in sources}
+    for source, made in objects.items():
+        words = (*COMPILE_FLAGS, *WARNINGS, *flags, "-Iinclude", "-Isrc", "-c", source, "-o", made)
+        run([COMPILER, *words], folder)
+    return list(objects.values())
+
+
 def compile_library(folder: Path, name: str, sources: Sequence[str], flags: Sequence[str] = ()) -> Path:
     output = folder / f"lib/lib{name}.so"
     libraries = [f"-l{library}" for library in LINK_LIBRARIES]
     link = ("-shared", soname_flag(output.name)) if flags else (*LINK_FLAGS, soname_flag(output.name))
-    run(["cc", *COMPILE_FLAGS, *WARNINGS, *flags, *link, "-Iinclude", "-Isrc", *sources, "-o", str(output), *libraries],
-        folder)  # fmt: skip
+    with tempfile.TemporaryDirectory() as place:
+        objects = compile_objects(folder, sources, place, flags)
+        run(["cc", *flags, *link, *objects, "-o", str(output), *libraries], folder)
     return output
 
 
@@ -335,6 +354,14 @@ def build_fakes(folder: Path) -> Path:
 
     A search path ends in `none`, so that the machine's own is not found.
     """
+    return Path(shutil.copytree(_build_fakes(), folder))
+
+
+@functools.cache
+def _build_fakes() -> Path:
+    """Those drivers, once in a process."""
+    folder = Path(tempfile.mkdtemp(prefix="precast-test-"))
+    register(shutil.rmtree, folder, ignore_errors=True)
     flags = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", f"-I{HERE}")
     for name, libraries in DRIVERS.items():
         (folder / name).mkdir(parents=True)

@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import SANITIZERS
-from launch_release import HERE, build_fakes, build_release, run
+from launch_release import HERE, SANITIZERS, build_fakes, build_release, run
 
 # The driver that a program is linked with, which the library finds loaded.
 LINKED = {
@@ -64,7 +63,7 @@ class Flavour:
 
     def __init__(self, folder: Path, sanitizer: str) -> None:
         self.folder = folder
-        self.flags = (*SANITIZERS[sanitizer], "-fvisibility=default")
+        self.flags = SANITIZERS[sanitizer]
         self.release = build_release(folder / "release", flags=self.flags)
         build_fakes(folder / "fakes")
         self.programs: dict[str, Path] = {}

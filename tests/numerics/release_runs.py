@@ -41,7 +41,9 @@ def list_problems(calls: Sequence[Call]) -> Iterator[tuple[Call, Shape, Problem]
 
 
 def import_package(release: Path, name: str = "kernels") -> ModuleType:
-    """The release's own Python package."""
+    """The release's own Python package, whatever another release's was."""
+    for loaded in [each for each in sys.modules if each.partition(".")[0] == name]:
+        del sys.modules[loaded]
     sys.path.insert(0, str(release / "python"))
     try:
         return importlib.import_module(name)

@@ -1,4 +1,7 @@
-"""Every CPU kernel of a release, from its Python package and from C, against NumPy in float64, in three shapes."""
+"""Every CPU kernel of a release, from its Python package and from C, against NumPy in float64, in three shapes.
+
+In the first tier one variant of each kernel, in the second all.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,9 @@ from precast.project import read_project
 from precast.release.manifest import read_manifest
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "build"))
+
+from thinning import with_first_values  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -33,10 +39,13 @@ class Built:
     release: Path
 
 
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+@pytest.fixture(scope="module", params=["first values", pytest.param("all values", marks=pytest.mark.all)])
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """A release with one variant of each kernel, or with all."""
     folder = tmp_path_factory.mktemp("release")
     shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
+    for spec in (folder / "kernels").glob("*.toml") if request.param == "first values" else ():
+        spec.write_text(with_first_values(spec.read_text()))
     shutil.copy(ROOT / "pyproject.toml", folder)
     command = [sys.executable, "-m", "precast", "build", "--target", "cpu:*", "--project", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -15,8 +15,7 @@ from precast.launch.sources import RUNTIME
 from precast.release.sign import make_keys, public_key_hex, sign_release
 
 HERE = Path(__file__).parent
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
-         "-fno-omit-frame-pointer")  # fmt: skip
+FLAGS = launch_release.SANITIZERS["address"]
 HASHING = ("-std=c11", "-O3", "-c", "-Dprecast_sha256_add=plain_sha256_add")  # see fuzz_runtime.c
 # The driver for tests copies as many parameters as an image says; a changed index may say fewer.
 PATCHES = (
@@ -68,10 +67,12 @@ class Fuzzer:
         launch_release.run(["cc", *plain, str(source), "-o", str(library), "-lpthread"])
         program, digest = self.folder / "fuzz_runtime", self.folder / "sha256.o"
         launch_release.run(["cc", *HASHING, str(RUNTIME / "sha256.c"), "-o", str(digest)])
-        checked = sorted(path for path in RUNTIME.glob("*.c") if path.name != "sha256.c")
-        sources = [str(HERE / "fuzz_runtime.c"), *map(str, checked), str(digest)]
-        warnings = ("-Wall", "-Wextra", "-Werror")
-        launch_release.run(["cc", *FLAGS, *warnings, f"-I{RUNTIME}", *sources, "-o", str(program), "-lpthread", "-ldl"])
+        checked = sorted(f"src/runtime/{path.name}" for path in RUNTIME.glob("*.c") if path.name != "sha256.c")
+        (self.folder / "objects").mkdir()
+        objects = launch_release.compile_objects(self.base, checked, str(self.folder / "objects"), FLAGS)
+        plain = ("-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", f"-I{RUNTIME}")
+        made = [str(HERE / "fuzz_runtime.c"), *objects, str(digest)]
+        launch_release.run(["cc", *plain, *FLAGS, *made, "-o", str(program), "-lpthread", "-ldl"])
         return program
 
     def read_corpus(self, entries: Sequence[Mapping[str, bytes]]) -> None:

@@ -114,7 +114,7 @@ def without_modes(release: dict[str, str]) -> dict[str, str]:
     return {name: text.rpartition(" ")[2] for name, text in release.items()}
 
 
-CUTS = [2, pytest.param(40, marks=pytest.mark.all), pytest.param(1000, marks=pytest.mark.soak)]
+CUTS = [1, pytest.param(40, marks=pytest.mark.all), pytest.param(1000, marks=pytest.mark.soak)]
 
 
 @pytest.mark.parametrize("cuts", CUTS)

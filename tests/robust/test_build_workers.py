@@ -21,6 +21,13 @@ from precast.worker.descendants import is_running, tree_of
 from precast.worker.pool import WorkerPool, worker_kind
 
 
+def tiers(ways: dict[str, object], *first: str) -> list[object]:
+    """The values of `ways`, by name; those that are not named further on are for the second tier."""
+    return [
+        pytest.param(way, id=name, marks=() if name in first else pytest.mark.all) for name, way in ways.items()
+    ]
+
+
 @pytest.fixture
 def make_job(tmp_path):
     """Jobs of the stand-in engine; each runs `code` in its worker, at the start of every stage."""
@@ -95,7 +102,7 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("line", FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize("line", tiers(FORGED, "with another", "without an end"))
 def test_words_of_others_on_the_pipe_are_no_events(make_job, line):
     speak = """
 import os
@@ -131,7 +138,7 @@ CLOSED = {
 }
 
 
-@pytest.mark.parametrize("code", CLOSED.values(), ids=CLOSED)
+@pytest.mark.parametrize("code", tiers(CLOSED, "closed"))
 def test_a_process_that_closes_its_pipe_fails_its_unit_soon(make_job, code):
     with WorkerPool(1) as pool:
         with pytest.raises(CompileError) as caught:
@@ -191,7 +198,7 @@ def stray(make_job, tmp_path):
 WAYS = {"well": "", "crash": "os.abort()", "exit": "os._exit(0)", "hang": "time.sleep(1000)"}
 
 
-@pytest.mark.parametrize("more", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("more", tiers(WAYS, "well", "crash"))
 def test_what_a_worker_started_ends_with_it(stray, more, monkeypatch):
     make, read = stray
     run_ahead(monkeypatch, lambda: "sleep" in more and len(read()) >= 2)
@@ -211,7 +218,10 @@ WorkerPool(1).submit(from_json(Path(sys.argv[1]).read_text(), Job)).result()
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
+SIGNALS = {"killed": signal.SIGKILL, "ended": signal.SIGTERM, "hung up": signal.SIGHUP}
+
+
+@pytest.mark.parametrize("number", tiers(SIGNALS, "killed"))
 def test_what_a_worker_started_ends_with_the_build_too(stray, tmp_path, number):
     from precast.codec import to_json
 
