@@ -25,7 +25,13 @@ OTHER_TRITONS = ("3.6.0", "3.7.0", "3.8.0")
 UNREACHABLE = ("connection", "name resolution", "timed out", "proxyerror", "network is unreachable")
 
 
-KEPT_CC = "PRECAST_TEST_CC"  # where `tree.py` finds the compiler of this run
+KEPT_CC = "PRECAST_TEST_CC"  # where tests find the compiler of this run
+SCONSTRUCT = """
+import precast
+
+env = Environment(tools=["default", "precast_tool"], toolpath=[precast.scons_toolpath], CC="{compiler}")
+env.Precast()
+"""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +52,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def update(request: pytest.FixtureRequest) -> bool:
     """Whether expected texts are to be written anew."""
     return bool(request.config.getoption("--update"))
+
+
+@pytest.fixture(scope="session")
+def sconstruct() -> str:
+    """For projects whose C is not what a test is about: most of a small build's time is C that all have alike."""
+    return SCONSTRUCT.format(compiler=os.environ[KEPT_CC])
 
 
 def import_interop(module: str, name: str) -> ModuleType:

@@ -95,6 +95,7 @@ def answer(client: socket.socket, out: int, err: int, words: list[str], folder: 
     import atexit
 
     import SCons.Script
+
     from precast.cli import main
 
     for place, descriptor in ((1, out), (2, err)):

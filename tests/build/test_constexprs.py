@@ -110,10 +110,10 @@ def precast(folder, *words):
     return done.stdout
 
 
-def test_every_kind_of_constexpr_without_a_grid(tmp_path):
+def test_every_kind_of_constexpr_without_a_grid(tmp_path, sconstruct):
     (tmp_path / "kernels").mkdir()
     for name, text in {"pyproject.toml": SETTINGS, "kernels/one.py": KERNEL, "kernels/one.toml": SPEC,
-                       "run.py": PROGRAM, "launch.c": LAUNCH}.items():  # fmt: skip
+                       "run.py": PROGRAM, "launch.c": LAUNCH, "SConstruct": sconstruct}.items():  # fmt: skip
         (tmp_path / name).write_text(text)
     precast(tmp_path, "build")
     fragment = run(tmp_path, sys.executable, "run.py")

@@ -19,6 +19,9 @@ def build(folder: Path, umask: int) -> Path:
             shutil.copytree(ROOT / name, place, ignore=leave_out)
         else:
             shutil.copy(ROOT / name, place)
+    script = (folder / "setup.py").read_text()
+    assert '"-O2"' in script
+    (folder / "setup.py").write_text(script.replace('"-O2"', '"-O0"'))  # the compiler takes half as long
     for file in ("__init__.py", "launch/__init__.py"):
         (folder / "toolchain/precast" / file).touch()
     command = [sys.executable, "setup.py", "-q", "build_ext", "--build-lib", "out", "--build-temp", "objects"]

@@ -87,11 +87,11 @@ assert not out.any()
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def project(tmp_path_factory, sconstruct):
     folder = tmp_path_factory.mktemp("project")
     (folder / "kernels").mkdir()
     for name, text in {"pyproject.toml": SETTINGS, "kernels/one.py": KERNEL, "kernels/one.toml": SPEC,
-                       "run.py": PROGRAM}.items():  # fmt: skip
+                       "run.py": PROGRAM, "SConstruct": sconstruct}.items():  # fmt: skip
         (folder / name).write_text(text)
     run(folder, "-m", "precast", "build")
     return folder

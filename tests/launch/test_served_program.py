@@ -34,7 +34,7 @@ def build(folder: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory, sconstruct: str) -> Path:
     """A project of the program's kernels, built."""
     sys.path.insert(0, str(HERE))
     from served_program import SPEC
@@ -42,6 +42,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     (folder / "kernels").mkdir()
     (folder / "pyproject.toml").write_text(SETTINGS)
+    (folder / "SConstruct").write_text(sconstruct)
     (folder / "kernels" / "served.toml").write_text(SPEC)
     shutil.copy(HERE / "served_program.py", folder / "kernels")
     build(folder)

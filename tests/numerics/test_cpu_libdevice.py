@@ -285,7 +285,7 @@ def test_functions_of_integers_and_floats():
 
 
 def bessel(x, order):
-    """The modified Bessel function's series, whose terms have one sign, in 50 digits, until what is left is not seen."""
+    """The modified Bessel function's series, whose terms have one sign, in 50 digits until what is left is not seen."""
     with localcontext() as context:
         context.prec = 50
         half = Decimal(float(x)) / 2

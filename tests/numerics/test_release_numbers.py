@@ -40,13 +40,14 @@ class Built:
 
 
 @pytest.fixture(scope="module", params=["first values", pytest.param("all values", marks=pytest.mark.all)])
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, sconstruct: str) -> Built:
     """A release with one variant of each kernel, or with all."""
     folder = tmp_path_factory.mktemp("release")
     shutil.copytree(ROOT / "kernels", folder / "kernels", ignore=shutil.ignore_patterns("__pycache__"))
     for spec in (folder / "kernels").glob("*.toml") if request.param == "first values" else ():
         spec.write_text(with_first_values(spec.read_text()))
     shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "SConstruct").write_text(sconstruct)
     command = [sys.executable, "-m", "precast", "build", "--target", "cpu:*", "--project", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr

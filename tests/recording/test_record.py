@@ -129,9 +129,10 @@ def record(folder: Path, *words: str, **more: str) -> subprocess.CompletedProces
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory, sconstruct: str) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "pyproject.toml").write_text(SETTINGS)
+    (folder / "SConstruct").write_text(sconstruct)
     shutil.copytree(HERE / "program", folder / "program")
     return folder
 

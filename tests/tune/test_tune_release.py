@@ -91,9 +91,9 @@ with shop.serve():
 
 
 @pytest.fixture(scope="module")
-def project(tmp_path_factory):
+def project(tmp_path_factory, sconstruct):
     """A project with candidates of three configs, one of which computes something else for small sizes."""
-    files = {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": SPEC}
+    files = {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": SPEC, "SConstruct": sconstruct}
     return make_candidates(tmp_path_factory.mktemp("tuned"), files)
 
 
