@@ -32,6 +32,7 @@ import SCons.Script.Main
 import SCons.Subst
 import SCons.Taskmaster
 import SCons.Taskmaster.Job
+import SCons.Tool.gcc
 
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
@@ -268,17 +269,32 @@ def _run_program(lines: Lines, words: list[str], environment: dict[str, str]) ->
     return code
 
 
+def _asked_once(detect_version: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """SCons starts a compiler five times for each environment, to be told its version."""
+    told: dict[tuple[str, str], Any] = {}
+
+    def ask(env: Any, compiler: Any) -> Any:
+        key = str(env.subst(compiler)), str(env["ENV"])
+        if key not in told:
+            told[key] = detect_version(env, compiler)
+        return told[key]
+
+    return ask
+
+
 def run_scons(arguments: list[str], say: Callable[[str], None]) -> int:
     """Runs SCons in this process, deaf to `SCONSFLAGS`; its exit code. `say` gets each line that it prints, or that a
     program which it runs prints: nothing writes where a bar is drawn."""
     lines = Lines(say)
     platform, run_program = SCons.Platform.posix, SCons.Platform.posix.exec_subprocess
     platform.exec_subprocess = partial(_run_program, lines)
+    gcc, detect_version = SCons.Tool.gcc, SCons.Tool.gcc.detect_version
+    gcc.detect_version = _asked_once(detect_version)
     try:
         with contextlib.redirect_stdout(lines), contextlib.redirect_stderr(lines):
             return _run_main(arguments)
     finally:
-        platform.exec_subprocess = run_program
+        platform.exec_subprocess, gcc.detect_version = run_program, detect_version
         lines.end()
 
 
