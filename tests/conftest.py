@@ -41,7 +41,9 @@ def pytest_configure(config: pytest.Config) -> None:
         compileall.compile_dir(Path(__file__).parents[1] / "toolchain" / "precast", quiet=2)
         folder = Path(tempfile.mkdtemp(prefix="precast-test-cc-"))
         config.add_cleanup(partial(shutil.rmtree, folder, ignore_errors=True))
-        os.environ[KEPT_CC] = str(shutil.copy(Path(__file__).with_name("kept_cc.sh"), folder / "cc"))
+        words = ["cc", "-O1", "-std=c11", "-D_GNU_SOURCE", Path(__file__).with_name("kept_cc.c"), "-o", folder / "cc"]
+        subprocess.run(words, check=True)
+        os.environ[KEPT_CC] = str(folder / "cc")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -45,7 +45,6 @@ from precast.spec.model import Argument, Hint, Source, Unit, Variant, spell
 from precast.target import Target
 
 HERE = Path(__file__).parent
-COMPILER = os.environ.get("PRECAST_TEST_CC", "cc")  # keeps its objects: all releases have the same runtime
 WARNINGS = ("-Werror",)
 SANITIZERS = {  # with functions that programs of tests call though a release hides them
     "address": ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fvisibility=default"),
@@ -288,11 +287,13 @@ def write_manifest(folder: Path, index: ReleaseIndex) -> None:
 
 
 def compile_objects(folder: Path, sources: Sequence[str], place: str, flags: Sequence[str] = ()) -> list[str]:
-    """The objects in the folder `place` of C files that a release has in its folder."""
+    """The objects in the folder `place` of C files that a release has in its folder. The compiler of this run of tests
+    keeps those that it makes: all releases have the same runtime."""
+    compiler = os.environ.get("PRECAST_TEST_CC", "cc")
     objects = {f"./{source}": f"{place}/{Path(source).stem}.o" for source in sources}
     for source, made in objects.items():
         words = (*COMPILE_FLAGS, *WARNINGS, *flags, "-Iinclude", "-Isrc", "-c", source, "-o", made)
-        run([COMPILER, *words], folder)
+        run([compiler, *words], folder)
     return list(objects.values())
 
 
