@@ -4,7 +4,7 @@
 Null builds are of the repository's kernels for two GPU targets with the stand-in engine, which compiles nothing, so
 that what is timed is ours alone; units a second are of a few kernels that Triton compiles. Rounds are interleaved,
 every other one in reverse; a ratio is this one's time by the other's, its median over the rounds with the 95 %
-interval of order statistics. Wall time and processor time are told.
+interval of order statistics. Wall time and processor time are told, and each round's ratio: two runs can be joined.
 """
 
 from __future__ import annotations
@@ -94,8 +94,9 @@ def main() -> None:
                 order = list(pythons) if number % 2 == 0 else list(pythons)[::-1]
                 taken = {name: action(pythons[name], folders[name]) for name in order}
                 for index, kind in enumerate(ratios):
-                    ratios[kind].append(taken["ours"][index] / taken["other"][index])
-            result[what] = {kind: interval(each) for kind, each in ratios.items()} if rounds else {}
+                    ratios[kind].append(round(taken["ours"][index] / taken["other"][index], 4))
+            told = {kind: {**interval(each), "ratios": each} for kind, each in ratios.items()} if rounds else {}
+            result[what] = told
     print(json.dumps(result, indent=1))
 
 

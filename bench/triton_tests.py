@@ -3,8 +3,9 @@
 The tests lie in the tree and are run with the installed Triton 3.9, in processes of their own: a test that ends its
 process, or takes too long, counts as crashed, and the others go on. With `--every 10` each tenth test of a file is run.
 With `--minutes 5` the tests of a file are run in an order that chance made once and for all, and after so long those
-that are left are not run: what was run is a fair sample. The table names the tree's commit; `--failures` lists each
-test that fails with what it said first. `--output` writes all of it, as JSON.
+that are left are not run: what was run is a fair sample. `--part 3271:8244` takes these of that order, and
+`--processes 8` shares a file's tests out to so many processes at once. The table names the tree's commit; `--failures`
+lists each test that fails with what it said first. `--output` writes all of it, as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -50,19 +53,37 @@ REASONS = (
     (r"test_disable_licm", "LLVM's passes take no such hints here"),
 )
 OUTCOMES = ("passed", "failed", "crashed", "skipped", "not run")
+LAST_TEST_S = 60  # that a test may go on for when the time is over
+WHOLE = ":"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of a file's tests are run, and until when (in seconds since 1970)."""
+
+    every: int
+    part: str  # of the order that chance made: `BEGIN:END`, as a slice has them
+    keyword: str
+    end: float
+
+    def take(self, items: Sequence[Any], number: int, processes: int) -> list[Any]:
+        """The tests of one of so many processes, in the order in which they are run."""
+        chosen = list(items[:: self.every])
+        if self.end < math.inf or self.part != WHOLE:
+            random.Random(1).shuffle(chosen)
+        begin, end = (int(each) if each else None for each in self.part.split(":"))
+        return chosen[begin:end][number::processes]
 
 
 class Recorder:
     """A pytest plugin: runs the tests that are left to run, and writes what becomes of each as it happens."""
 
-    def __init__(self, record: Path, every: int, end: float) -> None:
-        self._record, self._every, self._end = record, every, end
+    def __init__(self, record: Path, choice: Choice, number: int, processes: int) -> None:
+        self._record, self._choice, self._share = record, choice, (number, processes)
         self._known = dict(read_record(record))
 
     def pytest_collection_modifyitems(self, items: list) -> None:
-        chosen = items[:: self._every]
-        if self._end < math.inf:
-            random.Random(1).shuffle(chosen)
+        chosen = self._choice.take(items, *self._share)
         for each in chosen:
             if each.nodeid not in self._known:
                 self._write(each.nodeid, "not run", "")
@@ -72,7 +93,7 @@ class Recorder:
         self._write(nodeid, "crashed", "")
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
-        if time.time() > self._end:
+        if time.time() > self._choice.end:
             raise pytest.exit("the time is over", returncode=0)
 
     def pytest_runtest_logreport(self, report) -> None:
@@ -86,12 +107,12 @@ class Recorder:
             file.write(json.dumps({"test": test, "outcome": outcome, "said": said}) + "\n")
 
 
-def run_here(file: Path, record: Path, every: int, keyword: str, end: float) -> int:
+def run_here(file: Path, recorder: Recorder, keyword: str) -> int:
     """Runs the tests of a file in this process."""
     top = str(file.parents[2])
     arguments = ["-q", "--device", "cpu", "-p", "no:cacheprovider", "--rootdir", top, "--confcutdir", top, str(file)]
     arguments += ["-k", keyword] if keyword else []
-    plugins: list[object] = [Recorder(record, every, end)]
+    plugins: list[object] = [recorder]
     options = file.parents[3] / "conftest.py"  # beside the tree's own Triton, which is not to be found by a test
     if options.exists():
         plugins.append(load_module(options))
@@ -106,26 +127,41 @@ def load_module(file: Path) -> object:
     return module
 
 
-def run_file(file: Path, every: int, seconds: int, minutes: float, keyword: str = "") -> dict[str, tuple[str, str]]:
-    """Outcome and message of each test of a file, in as many processes as it takes."""
+def run_file(file: Path, choice: Choice, seconds: int, processes: int) -> dict[str, tuple[str, str]]:
+    """Outcome and message of each test of a file, whose tests are shared out to `processes`."""
+    with ThreadPoolExecutor(processes) as pool:
+        shares = pool.map(lambda number: run_share(file, choice, seconds, f"{number}/{processes}"), range(processes))
+        return {test: found for share in shares for test, found in share.items()}
+
+
+def run_share(file: Path, choice: Choice, seconds: int, share: str) -> dict[str, tuple[str, str]]:
+    """Outcome and message of each test of a share, one process after the other, as many as it takes."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_BACKENDS_IN_TREE"}
     environment["TRITON_DEFAULT_BACKEND"] = "cpu"
-    chosen = ["--every", str(every), "--keyword", keyword, "--end", str(time.time() + 60 * minutes)]
+    chosen = ["--every", str(choice.every), "--part", choice.part, "--keyword", choice.keyword]
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record"
         record.touch()
+        command = [sys.executable, __file__, str(file), "--here", str(record), "--share", share, *chosen]
+        command += ["--end", str(choice.end)]
         while True:
-            before = record.stat().st_size
-            command = [sys.executable, __file__, str(file), "--here", str(record), *chosen]
+            before, left = record.stat().st_size, choice.end + LAST_TEST_S - time.time()
             try:
-                ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=seconds)
+                ran = subprocess.run(
+                    command, env=environment, capture_output=True, text=True, timeout=min(seconds, left)
+                )
                 ended = ran.returncode >= 0
                 if ran.returncode in NOT_RUN:
                     return {file.name: ("failed", ran.stdout + ran.stderr)}
             except subprocess.TimeoutExpired:
                 ended = False
+            known = list(read_record(record))
+            if time.time() > choice.end:
+                ended = True
+                if known and known[-1][1][0] == "crashed":  # it was still running
+                    known.append((known[-1][0], ("not run", "")))
             if ended or record.stat().st_size == before:
-                return dict(read_record(record))
+                return dict(known)
 
 
 def read_record(record: Path) -> Iterator[tuple[str, tuple[str, str]]]:
@@ -183,18 +219,24 @@ def main() -> None:
     options.add_argument("--failures", action="store_true")
     options.add_argument("--keyword", default="", help="pytest's -k; the others are not run")
     options.add_argument("--output", type=Path)
+    options.add_argument("--part", default=WHOLE, metavar="BEGIN:END", help="of the order that chance made")
+    options.add_argument("--processes", type=int, default=1)
     options.add_argument("--here", type=Path, help=argparse.SUPPRESS)
+    options.add_argument("--share", help=argparse.SUPPRESS)
     options.add_argument("--end", type=float, help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.here:
-        sys.exit(run_here(given.tree, given.here, given.every, given.keyword, given.end))
+        choice = Choice(given.every, given.part, given.keyword, given.end)
+        number, processes = map(int, given.share.split("/"))
+        sys.exit(run_here(given.tree, Recorder(given.here, choice, number, processes), given.keyword))
     tree = describe_tree(given.tree)
     print(f"Triton {tree['triton']}, commit {tree['commit']}; every {given.every}. test of a file\n")
     print(f"| file | {' | '.join(OUTCOMES)} | passed of run |\n|---|{'---|' * (len(OUTCOMES) + 1)}")
     files = {}
     for name in given.files:
         file = (given.tree / TESTS / f"test_{name}.py").resolve()
-        files[name] = run_file(file, given.every, given.seconds, given.minutes, given.keyword)
+        choice = Choice(given.every, given.part, given.keyword, time.time() + 60 * given.minutes)
+        files[name] = run_file(file, choice, given.seconds, given.processes)
         print(render_row(name, files[name]), flush=True)
     failures = [each for found in files.values() for each in list_failures(found)]
     if given.failures:
@@ -206,6 +248,7 @@ def main() -> None:
             "tree": tree,
             "every": given.every,
             "minutes of a file": str(given.minutes),
+            "part": given.part,
         }
         given.output.write_text(json.dumps({**report, "files": counts, "failures": failures}, indent=1) + "\n")
 

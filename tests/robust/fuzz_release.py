@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,15 +79,23 @@ class Fuzzer:
     def read_corpus(self, entries: Sequence[Mapping[str, bytes]]) -> None:
         """Has the runtime take releases in which some files, by name, are others."""
         for number, files in enumerate(entries):
-            folder = self.folder / f"work-corpus.corpus/{number}"
+            folder = self.folder / f"work-corpus-0.corpus/{number}"
             folder.mkdir(parents=True)
             for name, data in files.items():
                 (folder / name.replace("/", "#")).write_bytes(data)
         self.run("corpus", 0, len(entries))
 
+    def run_shared(self, target: str, seed: int, rounds: int) -> int:
+        """`run`, on all processors at once."""
+        processes = len(os.sched_getaffinity(0))
+        bounds = [rounds * number // processes for number in range(processes + 1)]
+        with ThreadPoolExecutor(processes) as pool:
+            taken = pool.map(lambda first, end: self.run(target, seed, end - first, first), bounds, bounds[1:])
+            return sum(taken)
+
     def run(self, target: str, seed: int, rounds: int, first: int = 0) -> int:
-        """Runs rounds of one target; how many of them the runtime took."""
-        work = self.folder / f"work-{target}"
+        """Runs rounds of one target, from `first` on; how many of them the runtime took."""
+        work = self.folder / f"work-{target}-{first}"
         shutil.rmtree(work, ignore_errors=True)
         shutil.copytree(self.base, work)
         environment = {**os.environ, "ASAN_OPTIONS": LIMITS, "UBSAN_OPTIONS": "print_stacktrace=1",

@@ -46,7 +46,7 @@ def test_runtime_reads_no_harm_in_many_rounds(fuzzer: Fuzzer, target: str) -> No
 @pytest.mark.soak
 @pytest.mark.parametrize("target", IN_C)
 def test_runtime_reads_no_harm_in_a_million_rounds(fuzzer: Fuzzer, target: str) -> None:
-    fuzzer.run(target, SEED + 2, MILLION)
+    fuzzer.run_shared(target, SEED + 2, MILLION)
 
 
 @pytest.mark.parametrize("target", IN_PYTHON)
