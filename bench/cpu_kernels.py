@@ -20,6 +20,24 @@ def gather_kernel(out, x, index, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def small_matmul_kernel(
+    out, a, b, n, k, TOTAL: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
+    """out = a · b of whole blocks, of bytes or small floats."""
+    rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
+    depth = tl.arange(0, BLOCK_K)
+    a_block = a + rows[:, None] * k + depth[None, :]
+    b_block = b + depth[:, None] * n + columns[None, :]
+    total = tl.zeros([BLOCK_M, BLOCK_N], TOTAL)
+    for _ in range(0, k, BLOCK_K):
+        total = tl.dot(tl.load(a_block), tl.load(b_block), total, out_dtype=TOTAL)
+        a_block += BLOCK_K
+        b_block += BLOCK_K * n
+    tl.store(out + rows[:, None] * n + columns[None, :], total)
+
+
+@triton.jit
 def products_kernel(out, a, b, rounds, N: tl.constexpr):
     """Products of blocks that stay in the cache, one of them turned, as attention makes them."""
     rows, columns = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]

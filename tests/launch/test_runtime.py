@@ -40,7 +40,8 @@ def host_target() -> str:
         next(line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")).split()
     )
     if {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"} <= flags:
-        return "cpu:x86-64-v4"
+        above = "-bf16" if {"avx512_vnni", "avx512_bf16"} <= flags else "-vnni" if "avx512_vnni" in flags else ""
+        return f"cpu:x86-64-v4{above}"
     return "cpu:x86-64-v3" if {"avx2", "fma", "bmi2", "f16c", "abm", "movbe"} <= flags else "cpu:x86-64-v2"
 
 

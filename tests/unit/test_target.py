@@ -9,8 +9,10 @@ import pytest
 from precast.errors import SpecError
 from precast.target import (
     ARCHITECTURES,
+    CPU_LEVELS,
     FIXED_OPTIONS,
     OPTIONS,
+    X86_LEVELS,
     Backend,
     Target,
     cpu_level,
@@ -48,7 +50,7 @@ def test_text_round_trip(target):
             "nobody can build for target `cuda:101`",
             "cuda has 75, 80, 86, 87, 89, 90, 100, 103, 107, 110, 120, 121",
         ),
-        ("cpu:x86-64", "nobody can build for target `cpu:x86-64`", "cpu has x86-64-v2, x86-64-v3, x86-64-v4, aarch64"),
+        ("cpu:x86-64", "nobody can build for target `cpu:x86-64`", f"cpu has {', '.join(CPU_LEVELS)}"),
         ("gpu:90", "unknown target `gpu:90`", "targets are written as `cuda:90`, `hip:gfx942`, `cpu:x86-64-v3`"),
         ("cuda", "unknown target `cuda`", "targets are written as `cuda:90`, `hip:gfx942`, `cpu:x86-64-v3`"),
     ],
@@ -134,7 +136,9 @@ def test_cpu_level_needs_every_level_below():
     v2 = frozenset(["cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"])
     v3 = v2 | frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"])
     v4 = v3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
-    assert [cpu_level(flags) for flags in (frozenset(), v2, v3, v4)] == [None, "x86-64-v2", "x86-64-v3", "x86-64-v4"]
+    bytes_, bf16 = v4 | {"avx512_vnni"}, v4 | {"avx512_vnni", "avx512_bf16"}
+    assert [cpu_level(flags) for flags in (frozenset(), v2, v3, v4, bytes_, bf16)] == [None, *X86_LEVELS]
+    assert cpu_level(bf16 - {"avx512_vnni"}) == "x86-64-v4"
     assert cpu_level(v4 - {"avx2"}) == "x86-64-v2"
 
 

@@ -28,7 +28,8 @@ CUDA_ARCHITECTURES = ("75", "80", "86", "87", "89", "90", "100", "103", "107", "
 HIP_ARCHITECTURES = (
     "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201", "gfx1250",
 )  # fmt: skip
-X86_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4")
+# Each has all that those before it have. Above v4: products of bytes (VNNI), and of bf16.
+X86_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16")
 AARCH64 = "aarch64"  # ARMv8-A with what each such processor has; as `uname -m` says it
 CPU_LEVELS = (*X86_LEVELS, AARCH64)
 NATIVE = f"{Backend.CPU.value}:native"  # the level of the machine that reads it
@@ -244,6 +245,8 @@ _LEVEL_FLAGS = {
     "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
     "x86-64-v3": {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"},
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+    "x86-64-v4-vnni": {"avx512_vnni"},
+    "x86-64-v4-bf16": {"avx512_bf16"},
 }
 
 

@@ -18,7 +18,7 @@ STAGES = ("loops", "llir", "obj")
 
 
 def lower_ttir(ttir_text: str, level: str, strict: bool = False, threads: int = 1) -> str:
-    """`loops` MLIR text for a feature level (`x86-64-v2`, `-v3`, `-v4`, `aarch64`) from a kernel's TTIR.
+    """`loops` MLIR text for a feature level (`x86-64-v2`, …, `aarch64`) from a kernel's TTIR.
 
     The engine reads MLIR's generic form; Triton's own printer makes it of the pretty one.
     `strict` keeps every load on its side of a store that may touch the same memory, through whatever argument.
@@ -102,8 +102,8 @@ def describe_pipeline(stage: str, level: str) -> tuple[tuple[str, tuple[tuple[st
     if stage == "llir":
         return tuple((name, ()) for name in pipeline.PASSES)
     machine = MACHINES[level]
-    emit = (("cpu", machine.processor), ("triple", machine.triple))
+    emit = (("cpu", machine.processor), ("features", machine.features), ("triple", machine.triple))
     return (("optimize", object_stage.OPTIONS), ("emit-object", emit))
 
 
-VERSION = 4  # of the lowering: a change of generated code changes it
+VERSION = 5  # of the lowering: a change of generated code changes it

@@ -1,24 +1,23 @@
 """`tt.dot`. In: the op. Out: packed operands and a register-tiled product, added up in a buffer.
 
-A is packed row-major and B in panels of `columns` columns, both widened to the type of the sum; a tile of
-`rows` × `columns` sums stays in registers while K is run through. tf32 products are made in full f32. What masks make
-zero is not run through: K's end where both operands are zero, and rows or columns whose counterpart is finite.
+A tile of `rows` × `columns` sums stays in registers while K is run through. tf32 products are made in full f32. What
+masks make zero is not run through: K's end where both operands are zero, and rows or columns whose counterpart is finite.
 """
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Callable, Sequence
 
-from precast.engines.cpu import floats, kinds, memory, nests, shapes, tiles
-from precast.engines.cpu.conditions import find_conditions
+from precast.engines.cpu import floats, grouped, kinds, memory, nests, shapes
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
+from precast.engines.cpu.factors import Factors
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.prefetching import find_ahead
-from precast.engines.cpu.register_tiles import Bounds, Packed, Tiles, multiply_add, plan_tile
-from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar
+from precast.engines.cpu.register_tiles import Bounds, Multiply, Packed, Tiles, multiply_add, plan_tile
+from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
 from precast.engines.cpu.zeros import find_reach, furthest
 
 
@@ -30,7 +29,7 @@ def pack_before(kernel: Kernel, loop: Op) -> None:
     """Packs the right factors of a loop's products that stay what they are while it runs: once, before it."""
     for operation in loop.walk():
         if operation.name == "tt.dot" and operation not in kernel.packed and _stays(kernel, operation.operands[1]):
-            kernel.packed[operation] = _Product(kernel, operation).pack_panels(())
+            kernel.packed[operation] = _Product(kernel, operation).factors(()).pack_panels()
 
 
 def _stays(kernel: Kernel, value: Value) -> bool:
@@ -52,7 +51,11 @@ def keep_widened(kernel: Kernel, value: Value) -> bool:
     """
     users = kernel.analysis.users.get(value, [])
     factors = all(
-        user.name == "tt.dot" and value in user.operands[:2] and value not in user.operands[2:] for user in users
+        user.name == "tt.dot"
+        and value in user.operands[:2]
+        and value not in user.operands[2:]
+        and not grouped.find_group(kernel.context.machine, user.operands[0].type, user.operands[1].type, "f32")
+        for user in users
     )
     if not factors or not value.type.is_float or value.type.element in ("f32", "f64"):
         return False
@@ -83,7 +86,14 @@ class _Product:
         self.element = self._sum_element()
         *batch, m, k = self.a.type.shape
         self.batch = tuple(batch)
-        self.tile = plan_tile(self.context.machine, m, self.b.type.shape[-1], k, self.element)
+        machine = self.context.machine
+        self.group = grouped.find_group(machine, self.a.type, self.b.type, self.element)
+        steps = k // self.group.size if self.group else k
+        self.tile = plan_tile(machine, m, self.b.type.shape[-1], steps, self.element)
+
+    def factors(self, batch: tuple[Scalar, ...]) -> Factors:
+        """Its factors at an index of the batch."""
+        return Factors(self.context, self.a, self.b, self.element, self.tile, self.group, batch)
 
     def _sum_element(self) -> str:
         """The type of products and sums."""
@@ -164,103 +174,20 @@ class _Product:
         self.context.places[wide] = sums
         return convert_value(self.context, wide, result.element)
 
-    # Packing.
-
-    def _widen(self, value: Value, cursor: Cursor) -> Form:
-        form = self.context.evaluate(value, cursor)
-        if value.type.element == self.element:
-            return form
-        plain = self.context.b.plain(form, cursor.width)
-        if value.type.is_float:
-            return floats.convert(self.context.b, plain, self.element)
-        return self.context.b.resize(plain, self.element)
-
-    def _pack_rows(self, batch: tuple[Scalar, ...]) -> Packed:
-        """A as [m][k]."""
-        place = self.context.places.get(self.a)
-        if isinstance(place, Buffer) and place.element == self.element and not batch:
-            return Packed(place, self._always_finite())
-        tile = self.tile
-        buffer = self.context.allocate(Type(self.element, (tile.m, tile.k)))
-
-        def write(cursor: Cursor, form: Form) -> None:
-            memory.write_buffer(self.context, buffer, cursor, form)
-
-        finite = self._pack(self.a, (tile.m, tile.k), batch, 1, 0, write)
-        return Packed(buffer, finite)
-
-    def pack_panels(self, batch: tuple[Scalar, ...]) -> Packed:
-        """B as [n / columns][k][columns]."""
-        tile = self.tile
-        buffer = self.context.allocate(Type(self.element, (tile.panels, tile.k, tile.columns)))
-        b = self.context.b
-
-        def write(cursor: Cursor, form: Form) -> None:
-            panel, column = (b.integer(name, cursor.index[1], tile.columns) for name in ("divui", "remui"))
-            inner = Cursor((panel, cursor.index[0], column), 2 if cursor.lane is not None else None, cursor.width)
-            memory.write_buffer(self.context, buffer, inner, form)
-
-        finite = self._pack(self.b, (tile.k, tile.n), batch, 1, tile.columns, write)
-        return Packed(buffer, finite)
-
-    def _always_finite(self) -> Scalar:
-        return self.context.b.constant(int(self.element[0] == "i"), "i1")
-
-    def _pack(
-        self, value: Value, shape: tuple[int, int], batch: tuple[Scalar, ...], lane: int, width: int,
-        write: Callable[[Cursor, Form], None],
-    ) -> Scalar:  # fmt: skip
-        """Writes an operand where it is wanted; whether all of it is known to be finite."""
-        along = None if batch else tiles.find_source_axis(self.context, value, lane)
-        if along is not None:
-            tiles.emit_turned(
-                self.context, value, along, lane, [],
-                lambda cursor: self.context.b.plain(self._widen(value, cursor), cursor.width), write,
-            )  # fmt: skip
-            return self._always_finite()
-        plan = nests.plan_nest(self.context, shape, lane, nests.widest_bits([value]), width)
-
-        def full(cursor: Cursor) -> Cursor:
-            shifted = None if cursor.lane is None else cursor.lane + len(batch)
-            return Cursor((*batch, *cursor.index), shifted, cursor.width)
-
-        def body(cursor: Cursor, zeros: list[Plain]) -> Sequence[Plain]:
-            form = self._widen(value, full(cursor))
-            write(cursor, form)
-            return [self._times_zero(form, each) for each in zeros]
-
-        conditions = find_conditions(self.context, full(plan.cursor), [value])
-        watched = self.element[0] != "i" and not batch and bool(conditions)
-        zero = [self.context.b.zero(self.element, plan.cursor.width)] if watched else []
-        sums = nests.emit_conditions(self.context, plan, conditions, body, zero)
-        return self._is_zero(sums[0]) if sums else self._always_finite()
-
-    def _times_zero(self, form: Form, total: Plain) -> Plain:
-        """total + 0 · form: NaN as soon as something was not finite."""
-        if isinstance(form, Scalar) and form.constant is not None and math.isfinite(form.constant):
-            return total
-        b = self.context.b
-        zero = floats.filled(b, total, 0.0, self.element)
-        return multiply_add(self.context, b.match(form, total)[0], zero, total)
-
-    def _is_zero(self, total: Plain) -> Scalar:
-        b = self.context.b
-        mask = b.compare("oeq", total, floats.filled(b, total, 0.0, self.element))
-        if isinstance(mask, Scalar):
-            return mask
-        return b.scalar(f"vector.reduction <and>, {mask.name} : {mask.type} into i1", "i1")
-
     # The product.
 
     def _multiply(self, sums: Buffer, lazy: bool, batch: tuple[Scalar, ...]) -> None:
         context, columns = self.context, self.tile.columns
         with context.region():
-            rows = self._pack_rows(batch)
-            panels = self.kernel.packed.get(self.operation) or self.pack_panels(batch)
+            factors = self.factors(batch)
+            rows = factors.pack_rows()
+            panels = self.kernel.packed.get(self.operation) or factors.pack_panels()
             bounds = self._find_bounds(rows, panels, batch)
             if lazy and not bounds.everywhere:
                 self.kernel.write_value(self.kernel, self.c, sums)
                 lazy = False
+
+            excess = self._sum_excess(panels.buffer) if self.group and self.group.unsigned else None
 
             def full(cursor: Cursor) -> Cursor:
                 lane = None if cursor.lane is None else cursor.lane + len(batch)
@@ -269,12 +196,46 @@ class _Product:
             def begin(cursor: Cursor) -> Plain:
                 place = full(cursor)
                 form = context.evaluate(self.c, place) if lazy else memory.read_buffer(context, sums, place)
-                return context.b.plain(form, columns) if columns == 1 else context.b.vector(form, columns)
+                total = context.b.plain(form, columns) if columns == 1 else context.b.vector(form, columns)
+                return self._without(excess, cursor, total)
 
             def end(cursor: Cursor, total: Plain) -> None:
                 memory.write_buffer(context, sums, full(cursor), self._with_zeros(total, bounds.depth))
 
-            Tiles(context, self.tile, rows.buffer, panels.buffer, bounds, self._find_before()).emit(begin, end)
+            before, multiply = self._find_before(), self._find_multiply()
+            Tiles(context, self.tile, rows.buffer, panels.buffer, bounds, before, multiply).emit(begin, end)
+
+    def _find_multiply(self) -> Multiply:
+        group = self.group
+        if group:
+            return functools.partial(grouped.multiply_groups, self.context.b, group)
+        return functools.partial(multiply_add, self.context)
+
+    def _sum_excess(self, panels: Buffer) -> Buffer:
+        """What A's bytes, each 128 too large, add to each column: 128 times the sum of its numbers in B."""
+        context, b, tile = self.context, self.context.b, self.tile
+        assert self.group
+        multiply, ones = self._find_multiply(), b.constant(-0x7F7F7F80, "i32")  # four times 128
+        excess = context.allocate(Type("i32", (tile.panels, tile.columns)))
+
+        def over_panels(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
+            def over_steps(step: Scalar, totals: list[Plain]) -> Sequence[Plain]:
+                place = Cursor((panel, step, b.index(0)), 2, tile.columns)
+                return [multiply(ones, b.plain(memory.read_buffer(context, panels, place), tile.columns), totals[0])]
+
+            zero = [b.zero("i32", tile.columns)]
+            total = b.loop(b.index(0), b.index(tile.k), 1, zero, over_steps)[0]
+            memory.write_buffer(context, excess, Cursor((panel, b.index(0)), 1, tile.columns), total)
+            return []
+
+        b.loop(b.index(0), b.index(tile.panels), 1, [], over_panels)
+        return Buffer(excess.pointer, "i32", (tile.n,))
+
+    def _without(self, excess: Buffer | None, cursor: Cursor, total: Plain) -> Plain:
+        if excess is None:
+            return total
+        place = Cursor((cursor.index[1],), 0, cursor.width)
+        return self.context.b.binary("subi", total, memory.read_buffer(self.context, excess, place))
 
     def _find_before(self) -> Callable[[Scalar, int, Scalar], None]:
         ahead = None if self.batch else find_ahead(self.kernel, self.operation, self.tile)
@@ -290,8 +251,13 @@ class _Product:
         return Bounds(
             self._bounded(everything.rows, find_reach(self.context, self.a, 0), 1, panels.finite),
             self._bounded(everything.panels, find_reach(self.context, self.b, 1), tile.columns, rows.finite),
-            depth or everything.depth,
+            self._steps(depth) if depth else everything.depth,
         )
+
+    def _steps(self, depth: Scalar) -> Scalar:
+        """The steps that a depth takes."""
+        b, size = self.context.b, self.group.size if self.group else 1
+        return b.integer("divui", b.integer("addi", depth, size - 1), size) if size > 1 else depth
 
     def _bounded(self, whole: Scalar, reach: Scalar | None, size: int, finite: Scalar) -> Scalar:
         """How many of the `whole` parts of `size` the reach needs."""

@@ -16,6 +16,9 @@ class Machine:
     half: bool  # conversions between f16 and f32 in hardware
     masks: int  # smallest element, in bits, that masked loads and stores handle without branches; 0: none
     registers: int
+    features: str = ""  # what it has beside those of `processor`, as LLVM writes it
+    bytes: bool = False  # VNNI: products of bytes, four at a time
+    bf16: bool = False  # products of bf16, two at a time
 
     def lanes(self, bits: int) -> int:
         """Elements of `bits` in one native vector."""
@@ -26,10 +29,13 @@ class Machine:
         return 4 * self.vector_bits // max(bits, 32)
 
 
+_VNNI = "+avx512vnni"
 _X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 MACHINES = {
     "x86-64-v2": Machine(_X86, "x86-64-v2", 128, False, False, 0, 16),
     "x86-64-v3": Machine(_X86, "x86-64-v3", 256, True, True, 32, 16),
     "x86-64-v4": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32),
+    "x86-64-v4-vnni": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32, _VNNI, bytes=True),
+    "x86-64-v4-bf16": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32, f"{_VNNI},+avx512bf16", bytes=True, bf16=True),
     "aarch64": Machine(_ARM, "generic", 128, True, True, 0, 32),
 }

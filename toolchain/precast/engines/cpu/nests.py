@@ -45,12 +45,13 @@ def plan_nest(context: Context, shape: tuple[int, ...], lane: int | None, bits: 
     return Nest(shape, tuple(order), steps, Cursor(index, lane, width))
 
 
-def plan_tiles(context: Context, shape: tuple[int, ...], along: int, across: int, size: int) -> Nest:
-    """A nest over square tiles of two dimensions; its cursor has lanes along `along`."""
+def plan_tiles(context: Context, shape: tuple[int, ...], along: int, across: int, size: int, group: int = 1) -> Nest:
+    """A nest over square tiles of groups along `along` in two dimensions; its cursor has lanes along `along`."""
     others = [axis for axis in range(len(shape)) if axis not in (along, across)]
     index = tuple(Scalar(context.b.fresh(), "i64") for _ in shape)
-    steps = tuple(size if axis in (along, across) else 1 for axis in range(len(shape)))
-    return Nest(shape, (*others, across, along), steps, Cursor(index, along, size))
+    sizes = {along: size * group, across: size}
+    steps = tuple(sizes.get(axis, 1) for axis in range(len(shape)))
+    return Nest(shape, (*others, across, along), steps, Cursor(index, along, size * group))
 
 
 def last_wide_dimension(shape: tuple[int, ...]) -> int | None:

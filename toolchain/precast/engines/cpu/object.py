@@ -26,7 +26,9 @@ def _target_machine(level: str) -> llvm.TargetMachine:
     llvm.initialize_all_asmprinters()
     machine = MACHINES[level]
     target = llvm.Target.from_triple(machine.triple)
-    return target.create_target_machine(cpu=machine.processor, opt=2, reloc="pic", codemodel="small")
+    return target.create_target_machine(
+        cpu=machine.processor, features=machine.features, opt=2, reloc="pic", codemodel="small"
+    )
 
 
 def emit_object(text: str, level: str, symbol: str) -> bytes:

@@ -13,12 +13,13 @@ from precast.engines.cpu import memory
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.ir import ELEMENT_BITS, element_bytes
 from precast.engines.cpu.machine import Machine
-from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar, Vector
+from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
 
 _STEPS = 2  # of K in each round
 _FIRST_LEVEL_BYTES = 1 << 15
 Begin = Callable[[Cursor], Plain]
 End = Callable[[Cursor, Plain], None]
+Multiply = Callable[[Scalar, Plain, Plain], Plain]
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ def plan_tile(machine: Machine, m: int, n: int, k: int, element: str) -> Tile:
 def multiply_add(context: Context, left: Plain, right: Plain, total: Plain) -> Plain:
     """left · right + total, in one rounding where the machine has that."""
     b = context.b
+    left, right = b.match(left, right)
     if total.element[0] == "i":
         return b.binary("addi", total, b.binary("muli", left, right))
     if context.machine.fused:
@@ -98,6 +100,7 @@ class Tiles:
     panels: Buffer
     bounds: Bounds
     before: Callable[[Scalar, int, Scalar], None]  # is told each tile's first row, height and panel
+    multiply: Multiply  # a number of the rows, what a panel holds of a step, and the sums to which their products go
 
     def emit(self, begin: Begin, end: End) -> None:
         """`begin` answers what a row of a tile begins with, `end` takes what it adds up to."""
@@ -162,8 +165,6 @@ class Tiles:
         return [self._add(b.integer("addi", row, r), k, right, total) for r, total in enumerate(totals)]
 
     def _add(self, row: Scalar, k: Scalar, right: Plain, total: Plain) -> Plain:
-        b = self.context.b
-        left = b.plain(memory.read_buffer(self.context, self.rows, Cursor((row, k), None, 1)), 1)
-        if isinstance(right, Vector):
-            left = b.vector(left, right.width)
-        return multiply_add(self.context, left, right, total)
+        left = memory.read_buffer(self.context, self.rows, Cursor((row, k), None, 1))
+        assert isinstance(left, Scalar)
+        return self.multiply(left, right, total)

@@ -45,10 +45,14 @@ def emit_turned(
     roots: Sequence[Value],
     read: Callable[[Cursor], Plain],
     write: Write,
+    group: int = 1,
 ) -> None:
-    """Reads tiles along `along` and writes them along `across`; `roots` are what `write` evaluates itself."""
+    """Reads tiles along `along` and writes them along `across`; `roots` are what `write` evaluates itself.
+
+    With `group`, so many neighbours along `along` stay together, as the bits of one integer.
+    """
     size = tile_size(value)
-    nest = nests.plan_tiles(context, value.type.shape, along, across, size)
+    nest = nests.plan_tiles(context, value.type.shape, along, across, size, group)
     target = Cursor(nest.cursor.index, across, size)
     conditions = find_conditions(context, nest.cursor, [value]) + find_conditions(context, target, roots)
 
@@ -57,15 +61,25 @@ def emit_turned(
         if distance:
             transfer(context, conditions, cursor.index[axis].name, index)
         places = (*cursor.index[:axis], index, *cursor.index[axis + 1 :])
-        return Cursor(places, lane, size)
+        return Cursor(places, lane, size * (group if lane == along else 1))
 
     def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
-        rows = [context.b.vector(read(moved(cursor, across, along, row)), size) for row in range(size)]
-        for column, vector in enumerate(transpose(context.b, rows)):
-            write(moved(cursor, along, across, column), vector)
+        rows = [context.b.vector(read(moved(cursor, across, along, row)), size * group) for row in range(size)]
+        for column, vector in enumerate(transpose(context.b, [_grouped(context.b, each, group) for each in rows])):
+            write(moved(cursor, along, across, column * group), vector)
         return []
 
     nests.emit_conditions(context, nest, conditions, body)
+
+
+def _grouped(b: Builder, row: Vector, group: int) -> Vector:
+    element = f"i{group * ELEMENT_BITS[row.element]}"
+    lanes = row.width // group
+    return (
+        row
+        if group == 1
+        else Vector(b.emit(f"vector.bitcast {row.name} : {row.type} to vector<{lanes}x{element}>"), element, lanes)
+    )
 
 
 def transpose(b: Builder, rows: list[Vector]) -> list[Vector]:

@@ -65,7 +65,7 @@ from precast.launch.formats.values import (
     word_of,
 )
 from precast.spec.model import Argument, Constant, Spelled, Unit, format_constant
-from precast.target import AARCH64, Backend, Target
+from precast.target import AARCH64, X86_LEVELS, Backend, Target
 from precast.tuning.rules import Plain, plain
 
 Row = tuple[int | bytes, ...]
@@ -303,13 +303,13 @@ def _json_of(value: Constant) -> object:
 
 
 def _architecture(target: Target) -> tuple[int, int | str]:
-    """(kind, arch): a number for CUDA (90) and CPU (level 3; aarch64 is 8), a string for HIP.
+    """(kind, arch): a number for CUDA (90) and CPU (2 for x86-64-v2, and so on; aarch64 is 8), a string for HIP.
 
     Triton makes `sm_90a`-like images from 90 on, which run on that architecture alone; the plain ones below run on
     any later minor of the same major.
     """
     if target.kind is Backend.CPU:
-        return (ARCH_EXACT, _AARCH64) if target.arch == AARCH64 else (ARCH_FORWARD, int(target.arch[-1]))
+        return (ARCH_EXACT, _AARCH64) if target.arch == AARCH64 else (ARCH_FORWARD, 2 + X86_LEVELS.index(target.arch))
     if target.kind is Backend.HIP:
         return ARCH_EXACT, target.arch
     return ARCH_FORWARD if target.arch in _FORWARD_ARCHITECTURES else ARCH_EXACT, int(target.arch)

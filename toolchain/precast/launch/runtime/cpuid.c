@@ -15,7 +15,7 @@ static int has(unsigned value, unsigned bits) {
 }
 
 int precast_cpu_level(void) {
-    unsigned a, b, c, d, features, extended, more;
+    unsigned a, b, c, d, features, extended, more, products;
     if (!__get_cpuid(1, &a, &b, &features, &d) || !__get_cpuid(0x80000001, &a, &b, &extended, &d))
         return 1;
     /* SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT; LAHF. */
@@ -23,11 +23,16 @@ int precast_cpu_level(void) {
         return 1;
     /* FMA, MOVBE, OSXSAVE, AVX, F16C; LZCNT; BMI1, AVX2, BMI2. */
     if (!has(features, 1u << 12 | 1u << 22 | 1u << 27 | 1u << 28 | 1u << 29) || !has(extended, 1u << 5) ||
-        !has(saved_registers(), 6) || !__get_cpuid_count(7, 0, &a, &more, &c, &d) ||
+        !has(saved_registers(), 6) || !__get_cpuid_count(7, 0, &a, &more, &products, &d) ||
         !has(more, 1u << 3 | 1u << 5 | 1u << 8))
         return 2;
     /* AVX-512 F, DQ, CD, BW, VL. */
-    return has(more, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) && has(saved_registers(), 0xe6) ? 4 : 3;
+    if (!has(more, 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31) || !has(saved_registers(), 0xe6))
+        return 3;
+    /* AVX-512 VNNI; BF16. */
+    if (!has(products, 1u << 11))
+        return 4;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, 1u << 5) ? 6 : 5;
 }
 static int read_name(unsigned text[13]) {
     for (unsigned part = 0; part < 3; part++)

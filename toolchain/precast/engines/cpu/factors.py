@@ -1,0 +1,187 @@
+"""A product's factors as its tiles read them. In: two lazy matrices. Out: buffers of packed rows and panels.
+
+A is packed row-major and B in panels of a tile's columns, widened to the type of the sum, or in words of neighbours
+along K where the machine multiplies such.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from precast.engines.cpu import floats, grouped, memory, nests, tiles
+from precast.engines.cpu.conditions import find_conditions, transfer
+from precast.engines.cpu.context import Context
+from precast.engines.cpu.grouped import Group
+from precast.engines.cpu.ir import Type, Value
+from precast.engines.cpu.register_tiles import Packed, Tile, multiply_add
+from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar
+
+Write = Callable[[Cursor, Form], None]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of one product, of which the matrices at the indices `batch` are packed at a time."""
+
+    context: Context
+    a: Value
+    b: Value
+    element: str  # of the sums
+    tile: Tile
+    group: Group | None
+    batch: tuple[Scalar, ...]
+
+    def pack_rows(self) -> Packed:
+        """A as [m][k]."""
+        if self.group:
+            return self._pack_row_words(self.group)
+        tile, place = self.tile, self.context.places.get(self.a)
+        if isinstance(place, Buffer) and place.element == self.element and not self.batch:
+            return Packed(place, self._known_finite())
+        buffer = self.context.allocate(Type(self.element, (tile.m, tile.k)))
+
+        def write(cursor: Cursor, form: Form) -> None:
+            memory.write_buffer(self.context, buffer, cursor, form)
+
+        return Packed(buffer, self._pack(self.a, 0, write))
+
+    def pack_panels(self) -> Packed:
+        """B as [n / columns][k][columns]."""
+        tile = self.tile
+        if self.group:
+            return self._pack_panel_words(self.group)
+        buffer = self.context.allocate(Type(self.element, (tile.panels, tile.k, tile.columns)))
+        return Packed(
+            buffer, self._pack(self.b, tile.columns, lambda cursor, form: self._write_panel(buffer, cursor, form))
+        )
+
+    def _write_panel(self, buffer: Buffer, cursor: Cursor, form: Form) -> None:
+        b, tile = self.context.b, self.tile
+        panel, column = (b.integer(name, cursor.index[1], tile.columns) for name in ("divui", "remui"))
+        inner = Cursor((panel, cursor.index[0], column), 2 if cursor.lane is not None else None, cursor.width)
+        memory.write_buffer(self.context, buffer, inner, form)
+
+    def _known_finite(self) -> Scalar:
+        return self.context.b.constant(int(self.element[0] == "i"), "i1")
+
+    def _pack(self, value: Value, width: int, write: Write) -> Scalar:
+        """Writes a factor, widened, where it is wanted; whether all of it is known to be finite."""
+        along = None if self.batch else tiles.find_source_axis(self.context, value, 1)
+        if along is not None:
+            tiles.emit_turned(
+                self.context, value, along, 1, [],
+                lambda cursor: self.context.b.plain(self._widen(value, cursor), cursor.width), write,
+            )  # fmt: skip
+            return self._known_finite()
+        plan = nests.plan_nest(self.context, value.type.shape[-2:], 1, nests.widest_bits([value]), width)
+
+        def body(cursor: Cursor, zeros: list[Plain]) -> Sequence[Plain]:
+            form = self._widen(value, self._full(cursor))
+            write(cursor, form)
+            return [self._times_zero(form, each) for each in zeros]
+
+        conditions = find_conditions(self.context, self._full(plan.cursor), [value])
+        watched = self.element[0] != "i" and not self.batch and bool(conditions)
+        zero = [self.context.b.zero(self.element, plan.cursor.width)] if watched else []
+        sums = nests.emit_conditions(self.context, plan, conditions, body, zero)
+        return self._is_zero(sums[0]) if sums else self._known_finite()
+
+    def _full(self, cursor: Cursor) -> Cursor:
+        lane = None if cursor.lane is None else cursor.lane + len(self.batch)
+        return Cursor((*self.batch, *cursor.index), lane, cursor.width)
+
+    def _widen(self, value: Value, cursor: Cursor) -> Form:
+        form = self.context.evaluate(value, cursor)
+        if value.type.element == self.element:
+            return form
+        plain = self.context.b.plain(form, cursor.width)
+        if value.type.is_float:
+            return floats.convert(self.context.b, plain, self.element)
+        return self.context.b.resize(plain, self.element)
+
+    # Numbers that are not finite.
+
+    def _times_zero(self, form: Form, total: Plain) -> Plain:
+        """total + 0 · form: NaN as soon as something was not finite."""
+        if isinstance(form, Scalar) and form.constant is not None and math.isfinite(form.constant):
+            return total
+        b = self.context.b
+        zero = floats.filled(b, total, 0.0, self.element)
+        return multiply_add(self.context, b.match(form, total)[0], zero, total)
+
+    def _is_zero(self, total: Plain) -> Scalar:
+        b = self.context.b
+        mask = b.compare("oeq", total, floats.filled(b, total, 0.0, self.element))
+        if isinstance(mask, Scalar):
+            return mask
+        return b.scalar(f"vector.reduction <and>, {mask.name} : {mask.type} into i1", "i1")
+
+    # Words.
+
+    def _pack_row_words(self, group: Group) -> Packed:
+        """A's rows as they are, or its bytes as unsigned ones; a word's neighbours lie beside one another."""
+        context, tile, type_ = self.context, self.tile, self.a.type
+        place = context.places.get(self.a)
+        if not isinstance(place, Buffer) or group.unsigned or self.batch or place.turned:
+            place = context.allocate(Type(type_.element, type_.shape[-2:]))
+            self._copy_rows(group, place)
+        return Packed(Buffer(place.pointer, "i32", (tile.m, tile.k)), self._known_finite())
+
+    def _copy_rows(self, group: Group, buffer: Buffer) -> None:
+        context = self.context
+
+        def read(cursor: Cursor) -> Plain:
+            form = context.plain(self.a, cursor)
+            return grouped.as_unsigned(context.b, form) if group.unsigned else form
+
+        def write(cursor: Cursor, form: Form) -> None:
+            memory.write_buffer(context, buffer, cursor, form)
+
+        along = None if self.batch else tiles.find_source_axis(context, self.a, 1)
+        if along is not None:
+            tiles.emit_turned(context, self.a, along, 1, [], read, write)
+            return
+        nest = nests.plan_nest(context, buffer.shape, 1)
+
+        def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
+            write(cursor, read(self._full(cursor)))
+            return []
+
+        nests.emit_conditions(context, nest, find_conditions(context, self._full(nest.cursor), [self.a]), body)
+
+    def _pack_panel_words(self, group: Group) -> Packed:
+        """B as [n / columns][k / group][columns] words."""
+        context, b, tile = self.context, self.context.b, self.tile
+        buffer = context.allocate(Type("i32", (tile.panels, tile.k, tile.columns)))
+
+        def write(cursor: Cursor, form: Form) -> None:
+            word = b.integer("divui", cursor.index[0], group.size)
+            self._write_panel(buffer, cursor.at(0, word), form)
+
+        if not self.batch and tiles.find_source_axis(context, self.b, 1) == 0:
+            tiles.emit_turned(
+                context, self.b, 0, 1, [], lambda cursor: context.plain(self.b, cursor), write, group.size
+            )
+        else:
+            self._join_rows(group, write)
+        return Packed(buffer, self._known_finite())
+
+    def _join_rows(self, group: Group, write: Write) -> None:
+        context, tile = self.context, self.tile
+        shape = (tile.k * group.size, tile.n)
+        nest = replace(nests.plan_nest(context, shape, 1, width=tile.columns), steps=(group.size, tile.columns))
+        conditions = find_conditions(context, self._full(nest.cursor), [self.b])
+
+        def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
+            rows = []
+            for number in range(group.size):
+                index = context.b.integer("addi", cursor.index[0], number)
+                if number:
+                    transfer(context, conditions, cursor.index[0].name, index)
+                rows.append(context.plain(self.b, self._full(cursor.at(0, index))))
+            write(cursor, grouped.join_rows(context.b, rows, tile.columns))
+            return []
+
+        nests.emit_conditions(context, nest, conditions, body)
