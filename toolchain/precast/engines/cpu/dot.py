@@ -1,7 +1,7 @@
 """`tt.dot`. In: the op. Out: packed operands and a register-tiled product, added up in a buffer.
 
 A tile of `rows` × `columns` sums stays in registers while K is run through. tf32 products are made in full f32. What
-masks make zero is not run through: K's end where both operands are zero, and rows or columns whose counterpart is finite.
+masks make zero is not run through: K's end where both operands are zero, rows or columns whose counterpart is finite.
 """
 
 from __future__ import annotations
