@@ -4,8 +4,6 @@ import pytest
 from plugin_tree import PluginTree
 from tree import Tree
 
-from precast.graph.checking import MINIMUM, choose_samples
-
 pytestmark = pytest.mark.all
 
 STANDIN = '[tool.precast.triton]\nPRECAST_ENGINE = "stand-in"\n'
@@ -55,17 +53,3 @@ def test_a_pass_that_is_no_function_of_its_input_is_named(tmp_path, mark):
     assert build.code == 1
     texts = [each["text"] for each in build.events if each["event"] == "failed"]
     assert texts and all("`marks`" in text for text in texts), build.out
-
-
-def test_samples_are_a_share_and_at_least_ten():
-    class Unit:
-        def __init__(self, number):
-            self.name, self.given = f"unit {number}", self
-            self.key = "key"
-
-    units = [Unit(number) for number in range(1000)]
-    assert len(choose_samples(units, 1)) == 10 == MINIMUM
-    assert len(choose_samples(units, 5)) == 50
-    assert len(choose_samples(units[:4], 100)) == 4
-    assert len(set(choose_samples(units, 1.05))) == 11
-    assert choose_samples(units, 1) == choose_samples(units[::-1], 1)

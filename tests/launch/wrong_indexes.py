@@ -75,6 +75,24 @@ def units_share_parameters(index: IndexFile) -> None:
     index.set("units", number + 1, parameters=unit["parameters"])
 
 
+def units_take_the_nexts_parameters(index: IndexFile) -> None:
+    number, unit = unit_of(index, "steady")
+    following = index.get("units", number + 1)
+    assert following["parameters_count"] == unit["parameters_count"]
+    index.set("units", number, parameters=following["parameters"])
+
+
+def around(field: str) -> Callable[[IndexFile], None]:
+    """A unit's span begins so far out that its end, in 32 bits, lies within."""
+
+    def change(index: IndexFile) -> None:
+        units = range(index.count("units"))
+        number = next(each for each in units if field == "slot_types" or index.get("units", each)[f"{field}_count"])
+        index.set("units", number, **{field: 2**32 - 1}, **({} if field == "slot_types" else {f"{field}_count": 2}))
+
+    return change
+
+
 def kernel_lacks_a_unit(index: IndexFile) -> None:
     last = index.count("kernels") - 1
     index.set("kernels", last, units_count=index.get("kernels", last)["units_count"] - 1)
@@ -221,6 +239,11 @@ def too_many_threads(index: IndexFile) -> None:
 CASES = {
     "kernels share units": kernels_share_units,
     "units share parameters": units_share_parameters,
+    "units take the next one's parameters": units_take_the_nexts_parameters,
+    "hints around the end": around("hints"),
+    "promises around the end": around("promises"),
+    "requirements around the end": around("requires"),
+    "types around the end": around("slot_types"),
     "a unit of no kernel": kernel_lacks_a_unit,
     "a unit in another kernel's span": kernels_swap_units,
     "a unit that names another kernel": set_unit("scale", kernel=0),

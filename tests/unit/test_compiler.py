@@ -2,6 +2,8 @@
 
 import os
 import platform
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,29 @@ def test_a_compiler_is_its_programs_headers_and_what_it_links(tmp_path):
     assert all(os.path.isfile(path) and not path.startswith(str(tmp_path)) for path in found.paths)
     assert "-O2" in found.said and str(tmp_path) not in found.said
     assert files_of(tmp_path, headers=system_headers()) == found
+
+
+def program_of(compiler, name):
+    """Where a program lies that a compiler runs; None where there is none."""
+    said = subprocess.run([compiler, f"-print-prog-name={name}"], capture_output=True, text=True, check=True)
+    return shutil.which(said.stdout.strip())
+
+
+def test_libraries_that_its_programs_are_loaded_with_count(tmp_path):
+    found, expected = files_of(tmp_path), set()
+    for program in filter(None, (program_of("cc", name) for name in ("cc1", "as"))):
+        said = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+        expected.update(os.path.realpath(word) for word in said.split() if word.startswith("/"))
+    assert expected <= set(found.paths)
+
+
+@pytest.mark.parametrize("name", ["gold", "lld", "mold"])
+def test_a_linker_that_flags_choose_counts(tmp_path, name):
+    program = program_of("cc", f"ld.{name}")
+    if program is None:
+        pytest.skip(f"it takes the linker {name}")
+    found = files_of(tmp_path, link=(*LINK_FLAGS, f"-fuse-ld={name}"))
+    assert found is None or os.path.realpath(program) in found.paths
 
 
 def test_headers_that_flags_bring_count(tmp_path):

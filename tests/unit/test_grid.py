@@ -159,3 +159,9 @@ def test_program_binds_constants_and_arguments():
         (Opcode.MAXIMUM, 0),
         (Opcode.MULTIPLY, 0),
     )
+
+
+def test_a_name_that_is_both_is_a_constant():
+    """An argument that equals a number is still in the call, and what the grid is made of is the number."""
+    program = compile_grid(parse_grid("n + m", NAMES), ("n", "m"), {"n": 7})
+    assert program.steps == ((Opcode.CONSTANT, 7), (Opcode.ARGUMENT, 1), (Opcode.ADD, 0))

@@ -10,6 +10,7 @@ from precast.digest import FileDigests
 from precast.identity import Identities, merge_tools, select_tools
 from precast.identity.installed import NOT_INSTALLED, InstalledPart, identify_part, list_files
 from precast.identity.own import digest_own, reach_modules
+from precast.identity.tools import _OWN_STARTS, MAKERS, _find_part
 from precast.target import Target
 
 SAMPLE = InstalledPart("sample", "sample", ("sample",), lambda file: file.startswith("sample/"))
@@ -108,6 +109,14 @@ def test_engines_do_not_count_for_one_another():
     assert root / "codec.py" in reached["stand-in"]
 
 
+def test_what_makes_keys_and_releases_counts_for_all():
+    root = Path(sys.modules["precast"].__file__).parent
+    for starts in _OWN_STARTS.values():
+        assert {root / "worker/walk.py", root / "worker/fixed.py"} <= reach_modules(starts, root, FileDigests())
+    makers = {root / each for each in ("passes/probe.py", "launch/sources.py", "release/contents.py")}
+    assert makers <= reach_modules(MAKERS, root, FileDigests())
+
+
 def test_a_stage_meets_the_tools_that_it_runs():
     every = (("llvmlite", "1"), ("mlir", "2"), ("precast", "3"), ("precast.cpu", "4"), ("ptxas", "5"), ("triton", "6"))
 
@@ -122,6 +131,43 @@ def test_a_stage_meets_the_tools_that_it_runs():
     assert names("cpu:x86-64-v3", "ttir") == ["precast", "triton"]
     assert names("cpu:x86-64-v3", "loops") == ["mlir", "precast.cpu"]
     assert names("cpu:x86-64-v3", "obj") == ["llvmlite", "mlir", "precast.cpu"]
+
+
+FILES = (
+    "triton/_C/libtriton.so", "triton/__init__.py", "triton/language/core.py", "triton/profiler/proton.py",
+    "triton/backends/nvidia/compiler.py", "triton/backends/nvidia/lib/libdevice.10.bc",
+    "triton/backends/nvidia/bin/ptxas", "triton/backends/nvidia/bin/ptxas-blackwell",
+    "triton/backends/amd/compiler.py", "mlir/ir.py", "llvm/lib/libLLVM.so", "llvm/lib/libLTO.so",
+    "llvmlite/binding/ffi.py", "llvmlite/ir/types.py",
+)  # fmt: skip
+
+
+def test_a_tool_is_the_files_that_can_change_code():
+    def made_of(name, target="cuda:90"):
+        part = _find_part(name, Target.parse(target))
+        return {file for file in FILES if file.partition("/")[0] in part.packages and part.is_part(file)}
+
+    of_all = {"triton/_C/libtriton.so", "triton/__init__.py", "triton/language/core.py"}
+    nvidia = {"triton/backends/nvidia/compiler.py", "triton/backends/nvidia/lib/libdevice.10.bc"}
+    assert made_of("triton") == made_of("triton", "cpu:x86-64-v3") == of_all | nvidia
+    assert made_of("triton", "hip:gfx942") == of_all | {"triton/backends/amd/compiler.py"}
+    assert made_of("mlir") == {"mlir/ir.py", "llvm/lib/libLLVM.so"}
+    assert made_of("llvmlite") == {"llvmlite/binding/ffi.py"}
+
+
+@pytest.mark.parametrize("target", ["cuda:80", "cuda:89", "cuda:90", "cuda:100"])
+def test_the_assembler_is_the_one_that_runs(target):
+    v3_9 = pytest.importorskip("precast.engines.triton.v3_9", reason="which one runs is Triton's to say")
+    (part,) = [file for file in FILES if _find_part("ptxas", Target.parse(target)).is_part(file)]
+    assert v3_9.assembler_path(Target.parse(target)).endswith(part)
+
+
+def test_libraries_of_bitcode_and_files_without_an_ending_count(installed):
+    found = {identify()}
+    for name in ("device.bc", "device.ll", "ptxas"):
+        (installed / "sample" / name).write_text(name)
+        found.add(identify())
+    assert len(found) == 4
 
 
 def test_a_merged_list_says_which_target_has_which():

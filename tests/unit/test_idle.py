@@ -216,6 +216,14 @@ def test_globs_of_a_pass_that_select_nothing(tmp_path):
     assert plan(tmp_path, targets=("hip:*",)).warnings == ()
 
 
+def test_a_pass_that_is_switched_off_may_select_nothing(tmp_path):
+    settings = SETTINGS + '[[tool.precast.pass]]\nuse = "nothing"\nkernels = ["softmax"]\n'
+    files = {"plugins/nothing.py": PASS, "pyproject.toml": settings}
+    assert warnings(tmp_path, files) == ["pyproject.toml:6:7: pass `nothing` is selected for no unit"]
+    files["pyproject.toml"] += "enabled = false\n"
+    assert warnings(tmp_path, files) == []
+
+
 def test_an_anchor_that_says_nothing(tmp_path):
     settings = SETTINGS + '[[tool.precast.pass]]\nuse = "nothing"\nat = ""\n'
     assert complaints(tmp_path, {"plugins/nothing.py": PASS, "pyproject.toml": settings}) == [

@@ -1,6 +1,7 @@
 """`precast why`: what it says for each thing that can change."""
 
 import hashlib
+from dataclasses import replace
 
 import pytest
 from small_projects import KERNEL, SETTINGS, SPEC, make_project, plan
@@ -9,9 +10,9 @@ from precast.artifact import Facts, UnitResult
 from precast.cli import main
 from precast.codec import to_json
 from precast.plan import write_key
-from precast.plan.key import describe
+from precast.plan.key import describe, describe_inputs
 from precast.report.why import compare, explain
-from precast.spec.model import Argument
+from precast.spec.model import Argument, CompileSettings, SourceReading
 
 UNIT = "scale:dtype=fp16,BLOCK=128@cuda:90"
 
@@ -81,6 +82,24 @@ def test_all_that_an_argument_promises_is_told():
     told += [Argument("n", "i32", divisibility=16), Argument("n", "i32", range32=True)]
     told += [Argument("n", "i32", equal=value) for value in (0, 1)]
     assert len({describe(each) for each in told}) == len(told)
+
+
+def test_whatever_changes_a_key_is_told(tmp_path):
+    inputs = plan(make_project(tmp_path)).find(UNIT).given
+    unit, around = inputs.unit, inputs.around
+    settings = CompileSettings(module_environment=(("MODE", "fast"),))
+    value = (("BLOCK", 1),)
+    readings = (SourceReading(value), SourceReading(config=value), SourceReading(configs="1"))
+    others = [
+        *(replace(inputs, unit=replace(unit, reading=each)) for each in readings),
+        replace(inputs, unit=replace(unit, source=replace(unit.source, function="other"))),
+        replace(inputs, unit=replace(unit, options=(("num_stages", 7),))),
+        *(replace(inputs, around=replace(around, **changes))
+          for changes in ({"sources": ()}, {"settings": settings}, {"tools": around.tools[1:]})),
+    ]  # fmt: skip
+    assert len({inputs.key, *(each.key for each in others)}) == len(others) + 1
+    for each in others:
+        assert [*compare(describe_inputs(inputs), describe_inputs(each))], each
 
 
 def test_option_before_and_after(tmp_path):

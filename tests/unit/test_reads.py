@@ -153,6 +153,48 @@ def test_a_database_is_told(load, tmp_path):
     assert set(reads_of(loaded, ReadKind.DATA)) == {"plain.db", "by uri.db"}
 
 
+ASKING_FOR_FILES = {
+    "os.path.exists(HERE + '/table.bin')": {"data:kernels/table.bin"},
+    "os.path.getsize(HERE + '/table.bin')": {"data:kernels/table.bin"},
+    "os.access(HERE + '/table.bin', os.R_OK)": {"data:kernels/table.bin"},
+    "pathlib.Path(HERE, 'table.bin').stat().st_size": {"data:kernels/table.bin"},
+    "os.stat('table.bin', dir_fd=FOLDER)": {"data:kernels/table.bin"},
+    "os.open('table.bin', os.O_RDONLY, dir_fd=FOLDER)": {"data:kernels/table.bin"},
+    "mmap.mmap(os.open(HERE + '/table.bin', os.O_RDONLY), 0, prot=mmap.PROT_READ)": {"data:kernels/table.bin"},
+    "os.path.isdir(HERE + '/arch')": {"place:kernels/arch"},
+    "os.path.isfile(HERE + '/absent')": {"place:kernels/absent"},
+    "pathlib.Path(HERE, 'absent').exists()": {"place:kernels/absent"},
+    "os.path.islink(HERE + '/absent')": {"place:kernels/absent"},
+    "shutil.which('no_such_program', path=HERE)": {"place:kernels/no_such_program"},
+    "os.listdir(FOLDER)": {"directory:kernels"},
+    "glob.glob(HERE + '/*.bin')": {"directory:kernels"},
+    "list(pathlib.Path(HERE).iterdir())": {"directory:kernels"},
+    "tomllib.loads(pathlib.Path(HERE, 'table.toml').read_text())": {"data:kernels/table.toml"},
+    "pathlib.Path(__file__).resolve()": {"place:kernels"},
+    "os.path.realpath(__file__)": {"place:kernels"},
+    "inspect.getsource(inspect)": set(),
+    "os.path.exists('/proc/self')": set(),
+}
+ASKING_HEAD = """import glob, inspect, mmap, os, pathlib, shutil, tomllib
+HERE = os.path.dirname(__file__)
+FOLDER = os.open(HERE, os.O_RDONLY)
+"""
+
+
+@pytest.mark.parametrize("question", ASKING_FOR_FILES)
+def test_what_a_module_asks_of_the_file_system_is_told(load, tmp_path, question):
+    (tmp_path / "kernels" / "arch").mkdir(parents=True)
+    text = HEAD + ASKING_HEAD + f"ANSWER = {question}\nos.close(FOLDER)\nVALUE = tl.constexpr(1)\n" + KERNEL
+    loaded = load(text, **{"table.bin": "1", "table.toml": "a = 1"})
+    read = [each for each in loaded.recording.reads() if each.kind is not ReadKind.SOURCE]
+    assert {each.place for each in read} - {"data:kernels"} == ASKING_FOR_FILES[question]
+    for name in ("table.bin", "table.toml", "absent", "no_such_program"):
+        (tmp_path / "kernels" / name).write_text("other")
+    (tmp_path / "kernels" / "arch").rmdir()
+    assert all(digest_now(each, tmp_path, {}) != each.digest for each in read if each.name != "kernels")
+    assert os.stat.__module__ == "posix" and os.open.__module__ == "posix"
+
+
 IMPORTING = {
     "a loader made by hand": "module = types.ModuleType('by_hand')\n"
     "importlib.machinery.SourceFileLoader('by_hand', HERE + '/by_hand.py').exec_module(module)\n",

@@ -71,6 +71,7 @@ def compare(step: UnitStep, built: UnitResult, again: UnitResult) -> CompileErro
     first = next((old for old, new in zip(built.stages, again.stages, strict=True) if old.digest != new.digest), None)
     if first is not None:
         acting = ", ".join(f"`{use.name}`" for use in step.planned.passes if use.stage == first.stage)
+        acting = acting or ("the kernel's module" if first is built.stages[0] else "")
         hint = f"{acting} may use the time, chance, or what lies elsewhere" if acting else "the compiler is not at rest"
         return CompileError(
             f"built again from nothing, stage {first.stage} comes out otherwise",

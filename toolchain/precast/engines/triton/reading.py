@@ -1,22 +1,32 @@
-"""What a kernel's module reads while it is imported: files that it runs, opens and lists, variables that it asks for.
+"""What a kernel's module reads while it is imported: files that it runs, opens, lists and asks about, and variables.
 
-In: Python's audit events, the loader of sources, a mapping in the place of `os.environ`. Out: `Read` values. What the
-import system, Triton and this toolchain read for themselves does not count; nor do the machine's own pseudo files and
-the worker's private folders, whose content is never the same.
+In: Python's audit events, the loader of sources, a mapping in the place of `os.environ`; functions in the places of
+those of `os` that tell of files and raise no event. Out: `Read` values. What the import system, Triton and this
+toolchain read for themselves does not count; nor do the machine's own pseudo files and the worker's private folders,
+whose content is never the same.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import types
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from precast.passes.watching import database_file, is_installed_code, is_shared, is_standard_library, source_of
+from precast.passes.watching import (
+    INSTALLED_FOLDERS,
+    database_file,
+    is_installed_code,
+    is_shared,
+    is_standard_library,
+    source_of,
+)
 from precast.reads import (
+    ABSENT,
     NO_PATHS,
     Read,
     ReadKind,
@@ -38,6 +48,8 @@ CARRIERS = frozenset({
     "inspect", "sqlite3", "importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport",
 })  # fmt: skip
 IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
+# Functions of `os` that raise no event, or one without the folder that a path is relative to.
+QUESTIONS = ("stat", "lstat", "access", "readlink", "open")
 
 LISTINGS = ("os.listdir", "os.scandir")
 EVENTS = {
@@ -81,6 +93,19 @@ class Recording:
             if (ReadKind.PLACE, place) not in self._found:
                 self._states[place] = file_state(place)
                 self._found[(ReadKind.PLACE, place)] = digest_place(place)
+
+    def note_question(self, path: str) -> None:
+        """What is asked about, of a file all that it holds: its size may be asked. Folders around the project are."""
+        path = os.path.abspath(path)
+        if path.startswith(PSEUDO) or self._is_private(path) or self._project.is_relative_to(path):
+            return
+        place = digest_place(path)
+        if place == "file":
+            self.note(ReadKind.DATA, path)
+        elif (ReadKind.PLACE, path) not in self._found:
+            self._found[(ReadKind.PLACE, path)] = place
+            if place == ABSENT:
+                self._states[path] = file_state(path)
 
     def note_variable(self, name: str, environment: Mapping[str, str]) -> None:
         """A variable that is asked for, be it not there. What the modules set themselves they do not read."""
@@ -142,7 +167,8 @@ class ReadRecorder:
         os.environ = RecordedEnvironment(environment, recording)  # type: ignore[assignment]  # noqa: B003
         self._recording = recording
         try:
-            yield
+            with self._hearing_questions():
+                yield
         finally:
             self._recording = None
             os.environ = environment  # noqa: B003
@@ -152,12 +178,38 @@ class ReadRecorder:
             }
             _change(environment, {name: before.get(name) for name in recording.changed})
 
+    @contextlib.contextmanager
+    def _hearing_questions(self) -> Iterator[None]:
+        before = {name: getattr(os, name) for name in QUESTIONS}
+        for name, function in before.items():
+            setattr(os, name, functools.wraps(function)(functools.partial(self._answer, function)))
+        try:
+            yield
+        finally:
+            for name, function in before.items():
+                setattr(os, name, function)
+
+    def _answer(self, function: Callable[..., Any], path: Any, *arguments: Any, **keywords: Any) -> Any:
+        """What `function` answers, after code for kernels was heard to ask."""
+        recording, folder = self._recording, keywords.get("dir_fd")
+        is_told = folder is None and function.__name__ == "open"
+        if recording is None or is_told or not is_asked_for_kernels(sys._getframe(1), recording):
+            return function(path, *arguments, **keywords)
+        self._recording = None
+        try:
+            _note_question(recording, path, folder)
+            return function(path, *arguments, **keywords)
+        finally:
+            self._recording = recording
+
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Python's audit hook. Our own reading of what is recorded is none of the user's."""
         recording = self._recording
         if recording is None or event not in EVENTS or not arguments:
             return
         reader = sys._getframe(1)  # an event of its own
+        if reader.f_code is ReadRecorder._answer.__code__ and reader.f_back:
+            reader = reader.f_back
         if is_silent(reader, event):
             return
         path = _read_path(event, arguments, _is_import_system(reader))
@@ -168,6 +220,17 @@ class ReadRecorder:
             recording.note(EVENTS[event], path)
         finally:
             self._recording = recording
+
+
+def _note_question(recording: Recording, path: Any, folder: int | None) -> None:
+    if isinstance(path, str | bytes | os.PathLike):
+        name = os.fsdecode(path)
+        recording.note_question(name if folder is None else os.path.join(path_of(folder), name))
+
+
+def path_of(descriptor: int) -> str:
+    """What a descriptor was opened by."""
+    return os.readlink(f"/proc/self/fd/{descriptor}")
 
 
 def _change(environment: MutableMapping[str, str], changed: Mapping[str, str | None]) -> None:
@@ -183,6 +246,8 @@ def _read_path(event: str, arguments: tuple[Any, ...], is_import: bool) -> str |
     """The path that an event says is about to be read; None for a descriptor, what is only written or in memory, and
     for modules that are in keys by other ways."""
     given = "." if arguments[0] is None else arguments[0]
+    if event in LISTINGS and isinstance(given, int):
+        given = path_of(given)
     if not isinstance(given, str | bytes | os.PathLike) or (event == "open" and not _is_reading(arguments[2])):
         return None
     path = os.fsdecode(given)
@@ -192,6 +257,18 @@ def _read_path(event: str, arguments: tuple[Any, ...], is_import: bool) -> str |
         return None if not path or is_standard_library(Path(path)) else path
     code = source_of(Path(path))
     return None if is_installed_code(code) or is_shared(code) else str(code)
+
+
+def is_asked_for_kernels(frame: types.FrameType | None, recording: Recording) -> bool:
+    """Whether code for kernels asks at `frame`: the innermost that is not of Python's own library decides. Packages
+    that are imported otherwise look around for themselves: they count by their version."""
+    while frame is not None:
+        name, file = str(frame.f_globals.get("__name__", "")), Path(frame.f_code.co_filename)
+        if not file.name.startswith("<frozen") and not is_standard_library(file):
+            is_installed = not INSTALLED_FOLDERS.isdisjoint(file.parts)
+            return name.partition(".")[0] not in SILENT and (name in recording.modules or not is_installed)
+        frame = frame.f_back
+    return False
 
 
 def is_silent(frame: types.FrameType | None, event: str = "") -> bool:
