@@ -206,11 +206,11 @@ def test_globs_of_a_pass_that_select_nothing(tmp_path):
     selection = (
         '[[tool.precast.pass]]\nuse = "nothing"\nkernels = ["scal*", "softmax"]\ntargets = ["cuda:*", "cpu:*"]\n'
     )
-    variants = 'variants = ["*BLOCK=128*", "*BLOCK=64*"]\n'
+    variants = 'variants = ["dtype=fp16,*", "*BLOCK=64*"]\n'
     files = {"plugins/nothing.py": PASS, "pyproject.toml": SETTINGS + selection + variants}
     assert warnings(tmp_path, files) == [
         "pyproject.toml:7:21: `softmax` selects no unit",
-        "pyproject.toml:9:28: `*BLOCK=64*` selects no unit",
+        "pyproject.toml:9:29: `*BLOCK=64*` selects no unit",
         "pyproject.toml:8:22: `cpu:*` selects no unit",
     ]
     assert plan(tmp_path, targets=("hip:*",)).warnings == ()
@@ -246,5 +246,5 @@ def test_variables_are_tritons():
 
 
 def test_a_variable_without_a_prefix_may_be_set(tmp_path):
-    settings = SETTINGS + "[tool.precast.triton]\nPTXAS_OPTIONS = '-O1'\nDISABLE_LLVM_OPT = true\n"
+    settings = SETTINGS + "[tool.precast.triton]\nPTXAS_OPTIONS = '-O1'\nPRECAST_ENGINE = 'stand-in'\n"
     assert warnings(tmp_path, {"pyproject.toml": settings}) == []
