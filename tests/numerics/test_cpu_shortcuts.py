@@ -164,7 +164,7 @@ def test_what_cannot_be_told_yet_is_not_asked_for(form):
     kernel = build(advancing_kernel, types, {"FORM": form, "BM": m, "BN": n, "BK": 64})
     kernel((1,), out, a, b, index, k, k)
     assert np.array_equal(out, a @ b)
-    assert ("llvm.intr.prefetch" in kernel.loops), kernel.loops.count("llvm.intr.prefetch")
+    assert "llvm.intr.prefetch" in kernel.loops, kernel.loops.count("llvm.intr.prefetch")
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -51,9 +51,9 @@ def wait_until(condition, seconds: float = 300.0) -> None:
 
 
 LOOK = """
-import json, os, pathlib, signal, sys
-state = [sorted(set(os.environ) - {"PRECAST"}), os.getcwd() == os.environ["HOME"], sys.getrecursionlimit(),
-         len(os.listdir("/proc/self/fd")), signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL]
+import json, math, os, pathlib, signal, sys
+state = [sorted(set(os.environ) - {"PRECAST"}), os.getcwd() == os.environ["HOME"], sys.getrecursionlimit(), math.pi,
+         os.listdir(), len(os.listdir("/proc/self/fd")), signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL]
 with open(PLACE, "a") as file:
     file.write(json.dumps([os.getpid(), state]) + "\\n")
 """
@@ -64,6 +64,9 @@ SPOIL = {
     "limit": "sys.setrecursionlimit(3000)",
     "descriptor": "os.dup(0)",
     "signal": "signal.signal(signal.SIGUSR1, print)",
+    "constant": "import math; math.pi = 3.0",
+    "file": "open('left', 'w').close()",
+    "orphan": "if not os.fork():\n    os.fork() or signal.pause()\n    os._exit(0)\nos.wait()",
 }
 
 

@@ -16,6 +16,9 @@ def without_garbage():
 
 # What code does, and the part of the state in which that shows. Each runs in one process after the others.
 MISCHIEF = {
+    "pathlib.Path(home.folder, 'left').touch()": "files",
+    "pathlib.Path(home.folder, 'left').write_text('more')": "files",
+    "os.makedirs(home.folder + '/.cache/of others')": "files",
     "os.environ['NEW'] = '1'": "environment",
     "os.putenv('NATIVE', '1')": "environment",
     "ctypes.CDLL(None).setenv(b'BELOW', b'1', 1)": "environment",
@@ -52,22 +55,40 @@ MISCHIEF = {
     "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()": "threads",
     "_thread.start_new_thread(lambda: running.set() or time.sleep(1000), ()), running.wait()": "threads",
     "kept.append(subprocess.Popen(['sleep', '1000']))": "processes",
-    "json.dumps = str": "functions of json",
-    "json.JSONEncoder.encode = str": "functions of json.encoder.JSONEncoder",
-    "math.exp = math.log": "functions of math",
-    "builtins.abs = id": "functions of builtins",
-    "random.random = int": "functions of random",
-    "itertools.product = zip": "functions of itertools",
-    "time.time_ns = id": "functions of time",
-    "dataclasses.Field.__repr__ = id": "functions of dataclasses.Field",
-    "del os.path.relpath": "functions of posixpath",
+    "json.dumps = str": "contents of json",
+    "json.JSONEncoder.encode = str": "contents of json.encoder.JSONEncoder",
+    "math.exp = math.log": "contents of math",
+    "builtins.abs = id": "contents of builtins",
+    "random.random = int": "contents of random",
+    "itertools.product = zip": "contents of itertools",
+    "time.time_ns = id": "contents of time",
+    "dataclasses.Field.__repr__ = id": "contents of dataclasses.Field",
+    "del os.path.relpath": "contents of posixpath",
+    "math.pi = 3.0": "contents of math",
+    "json.encoder.INFINITY = 1.0": "contents of json.encoder",
+    "json.JSONEncoder.item_separator = ';'": "contents of json.encoder.JSONEncoder",
+    "del time.altzone": "contents of time",
+    "tools.STANDIN = 'other'": "contents of precast.identity.tools",
+    "tools.ENGINES['triton'] = 'other'": "contents of precast.identity.tools",
+    "tools.Identities.added = len": "contents of precast.identity.tools.Identities",
+    "sys.setdlopenflags(sys.getdlopenflags() ^ 0x100)": "interpreter",
+    "sys.set_asyncgen_hooks(print)": "interpreter",
+    "sys.addaudithook(lambda *_: None)": "interpreter",
+    "gc.callbacks.append(lambda *_: None)": "interpreter",
+    "gc.set_debug(gc.DEBUG_UNCOLLECTABLE)": "interpreter",
+    "codecs.register_error('replace', lambda error: ('', error.end))": "interpreter",
+    "decimal.DefaultContext.prec = 4": "interpreter",
+    "os.setpgid(0, 0)": "limits",
 }
 INNOCENT = ["len('x')", "import colorsys", "json.dumps(1)", "warnings.filterwarnings('ignore', 'me')", "os.getcwd()"]
+INNOCENT += ["tempfile.gettempdir()", "sys.dont_write_bytecode = True", "os.mkdir(home.folder + '/precast-hook-1')"]
 
 PROGRAM = """
-import _thread, builtins, ctypes, dataclasses, gc, importlib.abc, io, itertools, json, locale, math, os, random
-import resource, signal, subprocess, sys, threading, time, warnings
-from precast.worker.state import read_state
+import _thread, builtins, codecs, ctypes, dataclasses, decimal, gc, importlib.abc, io, itertools, json, locale, math, os
+import pathlib, random, resource, signal, subprocess, sys, tempfile, threading, time, warnings
+from precast.identity import tools
+from precast.worker.state import Home, read_state
+home = Home(sys.argv[2])
 kept, told, write, running = [], {}, os.write, threading.Event()
 def flush_subnormals():  # as libraries do that were linked with -ffast-math
     environment = ctypes.create_string_buffer(32)
@@ -78,9 +99,9 @@ def flush_subnormals():  # as libraries do that were linked with -ffast-math
 locale.setlocale(locale.LC_ALL, "C.UTF-8")
 before = None
 for line in json.loads(sys.argv[1]):
-    before = read_state((), before)
+    before = read_state((), before, home)
     exec(line)
-    told[line] = before.changes_to(read_state((), before))
+    told[line] = before.changes_to(read_state((), before, home))
 for each in kept:
     hasattr(each, "kill") and each.kill()
 write(1, repr(told).encode())
@@ -88,9 +109,9 @@ write(1, repr(told).encode())
 
 
 @pytest.fixture(scope="module")
-def seen():
-    lines = json.dumps([*INNOCENT, *MISCHIEF])
-    done = subprocess.run([sys.executable, "-c", PROGRAM, lines], capture_output=True, text=True, timeout=300)
+def seen(tmp_path_factory):
+    words = [json.dumps([*INNOCENT, *MISCHIEF]), str(tmp_path_factory.mktemp("home"))]
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return eval(done.stdout)
 

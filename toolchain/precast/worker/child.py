@@ -25,7 +25,7 @@ from precast.store import digest_bytes
 from precast.worker.failures import describe_failure
 from precast.worker.messages import YES, Event, Request, Step
 from precast.worker.repeat import find_unsteady
-from precast.worker.state import ProcessState, read_state
+from precast.worker.state import NOWHERE, Home, ProcessState, read_state
 from precast.worker.walk import plan_stage, run_job
 
 
@@ -67,9 +67,10 @@ def _close(*descriptors: int) -> None:
 class Worker:
     """Runs requests with engines that it opens when they are first needed, or earlier."""
 
-    def __init__(self, say: Callable[[Event], None], ask: Callable[[Event], bool]) -> None:
+    def __init__(self, say: Callable[[Event], None], ask: Callable[[Event], bool], home: Home = NOWHERE) -> None:
         self._say = say
         self._ask = ask
+        self._home = home
         self._engines = Engines()
         self._ready: set[str] = set()
         self._state: ProcessState | None = None  # as the last job left it
@@ -79,7 +80,7 @@ class Worker:
         name = engine_name(request.job)
         if name not in self._ready:
             self.open(name)
-        before = self._state or _look(request, None)
+        before = self._state or self._look(request, None)
         with warnings.catch_warnings():  # what modules silence, they do not silence for others
             try:
                 # Context variables, such as the precision of decimals, are a job's own.
@@ -87,7 +88,7 @@ class Worker:
             except Exception as error:
                 event = Event("failed", failure=describe_failure(error))
             try:
-                self._state = _look(request, before)
+                self._state = self._look(request, before)
                 changed = before.changes_to(self._state)
             except Exception:  # what cannot be looked at is not as it was
                 changed = ("unknown",)
@@ -112,6 +113,9 @@ class Worker:
         engine.run_stage(inputs, source.data, project, lambda name, text="": announce(Step(request.stage, name)))
         return Event("done")
 
+    def _look(self, request: Request, earlier: ProcessState | None) -> ProcessState:
+        return read_state((request.job.project, *request.job.python_path), earlier, self._home)
+
     def open(self, engine: str) -> None:
         """Imports an engine. When it cannot be, the job that needs it tries again and tells why."""
         with contextlib.suppress(Exception):
@@ -129,14 +133,10 @@ def refuse_unsteady(job: Job, engine: Engine) -> None:
         raise StageFailure(f"run twice, {unsteady}", hint=hint, pass_name=unsteady.pass_name)
 
 
-def _look(request: Request, earlier: ProcessState | None) -> ProcessState:
-    return read_state((request.job.project, *request.job.python_path), earlier)
-
-
 def serve(requests: int, events: int, engine: str) -> None:
     """Answers requests until there are no more; the first will want `engine`."""
     voice = Voice(requests, events)
-    worker = Worker(voice.say, voice.ask)
+    worker = Worker(voice.say, voice.ask, Home(os.getcwd(), os.getppid()))
     voice.say(Event("ready"))
     worker.open(engine)
     with voice.lines:

@@ -1,25 +1,32 @@
 """What Python code from outside can replace of other code: names of modules, and of the classes that these define.
 
-In: the modules that are loaded. Out: a value that tells, held against a later one, in which of them something that can
-be called is another or gone. That is asked of thousands of dictionaries for each job, so what has not changed must cost
-nothing: CPython gives a dictionary another number whenever it changes (PEP 509), and one that has the number that it
-had is not looked into. An interpreter without such numbers is found out: there all are looked into.
+In: the modules that are loaded. Out: a value that tells, held against a later one, in which of them a function, a
+constant or, of compilers, anything is another, gone, or there anew. That is asked of thousands of dictionaries for each
+job, so what has not changed must cost nothing: CPython gives a dictionary another number whenever it changes (PEP 509),
+and one that has the number that it had is not looked into. An interpreter without such numbers is found out: there all
+are looked into.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-# Packages whose functions decide what code is made: the compilers, ours, and Python's own. Of its import system, an
-# open session of `engines.triton.imports` replaces a part.
-_WATCHED = {"triton", "mlir", "llvmlite", "precast", "builtins", *sys.stdlib_module_names} - {"importlib"}
+# Packages whose functions decide what code is made: the compilers, ours, and what everybody uses. Of Python's import
+# system, an open session of `engines.triton.imports` replaces a part, and sets a name.
+_COMPILERS = {"triton", "mlir", "llvmlite", "precast"}
+_WATCHED = {*_COMPILERS, "builtins", "numpy", *sys.stdlib_module_names} - {"importlib"}
+_PASSING = {"dont_write_bytecode"}
+_PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset)
+_ABSENT = object()
+_Table = dict[Any, Any] | list[Any] | set[Any]
 _NUMBER_AT = object.__basicsize__ + ctypes.sizeof(ctypes.c_ssize_t)  # in a dictionary: behind the count of its entries
 
 
@@ -68,17 +75,22 @@ def _content_of(owner: object) -> Mapping[str, object]:
 
 @dataclass(eq=False)
 class _Place:
-    """What a module's or a class's dictionary held, and the classes among it that a module defines, by full name."""
+    """What a module's or a class's dictionary held, and the classes among it that a module defines, by full name.
+    `tables`: those among it of a compiler's, with what was in them."""
 
     content: Mapping[str, object]  # as it is now
     held: dict[str, object]
     classes: tuple[tuple[str, type], ...]
+    tables: tuple[tuple[_Table, list[Any]], ...]
+    strict: bool  # of a compiler, where all counts
     number: Any
     last: object  # number with which it was known to hold that
 
     def stands(self) -> bool:
         """Whether all is there as it was. Lists take what is the same object for equal, and ask only what took
         another's place."""
+        if not _hold(self.tables):
+            return False
         now = self.number.value
         if now == self.last:
             return True
@@ -87,16 +99,49 @@ class _Place:
         self.last = now
         return True
 
-    def lost_in(self, after: _Place | None) -> bool:
-        """Whether something that can be called is gone, or is another."""
+    def differs_in(self, after: _Place | None) -> bool:
+        """Whether something is gone, or is another, or is there anew where that counts."""
         if after is self:
             return False
-        held = after.held if after else {}
-        return any(held.get(name) is not value and callable(value) for name, value in self.held.items())
+        if after is None or [held for _, held in self.tables] != [held for _, held in after.tables]:
+            return True
+        return any(
+            self._is_another(name, value, after.held.get(name, _ABSENT)) for name, value in self.held.items()
+        ) or (self.strict and any(_counts(name, value) for name, value in after.held.items() if name not in self.held))
+
+    def _is_another(self, name: str, before: object, now: object) -> bool:
+        """Whether a name means something else. None that became a value is what waited to be found out; what others
+        keep under names of their own, they change for themselves."""
+        if now is before or name in _PASSING or (before is None and now is not _ABSENT and not callable(now)):
+            return False
+        if isinstance(before, _PLAIN):
+            is_same = type(before) is type(now) and before == now
+            return not is_same and (self.strict or not name.startswith("_"))
+        return self.strict or before is None or callable(before)
+
+
+def _counts(name: str, value: object) -> bool:
+    """Whether a new name is more than a module that was imported, a class, or what Python notes of one."""
+    return not isinstance(value, types.ModuleType | type) and not name.startswith("__anno")
+
+
+def _hold(tables: Iterable[tuple[_Table, list[Any]]]) -> bool:
+    return all(_in_table(table) == held for table, held in tables)
+
+
+def _in_table(table: _Table) -> list[Any]:
+    return [*itertools.chain.from_iterable(table.items())] if isinstance(table, dict) else [*table]
+
+
+def _find_tables(held: Mapping[str, object]) -> Iterator[_Table]:
+    """The tables under public names. That of the modules is the import system's business."""
+    for name, value in held.items():
+        if isinstance(value, dict | list | set) and not name.startswith("_") and value is not sys.modules:
+            yield value
 
 
 @dataclass(eq=False)
-class Functions:
+class Contents:
     """What the watched packages define, by full name of module and class."""
 
     places: Mapping[str, _Place]
@@ -106,10 +151,11 @@ class Functions:
         self._all = [*self.places.values()]
         self._numbers = [each.number for each in self._all]
         self._last = [each.last for each in self._all]
+        self._tables = [table for each in self._all for table in each.tables]
 
     def stand(self) -> bool:
         """Whether nothing has changed: the quick question."""
-        if [*sys.modules.values()] != self.modules:
+        if [*sys.modules.values()] != self.modules or not _hold(self._tables):
             return False
         now = [each.value for each in self._numbers]
         if now != self._last:
@@ -119,32 +165,34 @@ class Functions:
             self._last = now
         return True
 
-    def lost_in(self, after: Functions) -> list[str]:
-        """Where something that can be called is gone, or is another."""
+    def differing_in(self, after: Contents) -> list[str]:
+        """Where something is not as it was."""
         if after is self:
             return []
-        return [name for name, place in self.places.items() if place.lost_in(after.places.get(name))]
+        return [name for name, place in self.places.items() if place.differs_in(after.places.get(name))]
 
 
-def read_functions(earlier: Functions | None) -> Functions:
+def read_contents(earlier: Contents | None) -> Contents:
     """What there is now; what is as it was `earlier` is taken from there."""
     if earlier and earlier.stand():
         return earlier
     modules = [*sys.modules.values()]
-    return Functions(dict(_find_places(earlier.places if earlier else {})), modules)
+    return Contents(dict(_find_places(earlier.places if earlier else {})), modules)
 
 
 def _find_places(earlier: Mapping[str, _Place]) -> Iterator[tuple[str, _Place]]:
     """The watched modules by name, and the classes that they define."""
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in _WATCHED and isinstance(module, types.ModuleType):
-            place = _look_at(vars(module), earlier.get(name), name)
+        package = name.partition(".")[0]
+        if package in _WATCHED and isinstance(module, types.ModuleType):
+            strict = package in _COMPILERS
+            place = _look_at(vars(module), earlier.get(name), strict, name)
             yield name, place
             for key, each in place.classes:
-                yield key, _look_at(_content_of(each), earlier.get(key))
+                yield key, _look_at(_content_of(each), earlier.get(key), strict)
 
 
-def _look_at(content: Mapping[str, object], earlier: _Place | None, module: str = "") -> _Place:
+def _look_at(content: Mapping[str, object], earlier: _Place | None, strict: bool, module: str = "") -> _Place:
     if earlier is not None and earlier.content is content and earlier.stands():
         return earlier
     number = _number_of(content)
@@ -152,4 +200,5 @@ def _look_at(content: Mapping[str, object], earlier: _Place | None, module: str 
     held = dict(content)
     own = [(name, each) for name, each in held.items() if module and isinstance(each, type)]
     classes = tuple((f"{module}.{name}", each) for name, each in own if each.__module__ == module)
-    return _Place(content, held, classes, number, last)
+    tables = tuple((each, _in_table(each)) for each in _find_tables(held)) if strict else ()
+    return _Place(content, held, classes, tables, strict, number, last)

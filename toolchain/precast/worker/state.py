@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import _thread
 import builtins
+import codecs
 import ctypes
 import fcntl
+import functools
 import gc
 import locale
 import os
@@ -22,15 +24,18 @@ import threading
 import types
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 
 from precast.worker.descendants import children_of
-from precast.worker.replaced import Functions, read_functions
+from precast.worker.replaced import Contents, read_contents
 
 _LIMITS = tuple(value for name, value in sorted(vars(resource).items()) if name.startswith("RLIMIT_"))
 _LEAST = 5e-324  # the smallest float that is not zero
+_OWN = "precast-"  # in names of folders that are made and removed here
 _KNOBS = "triton.knobs"
 _LIBC = ctypes.CDLL(None)
+_ERROR_HANDLERS = ("strict", "ignore", "replace", "backslashreplace", "surrogateescape", "surrogatepass")
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class ProcessState:
 
     environment: object
     folder: object
+    files: object
     descriptors: object
     interpreter: object
     signals: object
@@ -49,14 +55,13 @@ class ProcessState:
     threads: object
     processes: object
     knobs: object
-    functions: Functions
+    contents: Contents
 
     def changes_to(self, after: ProcessState) -> tuple[str, ...]:
-        """What is not in `after` as it is here. A function that is there anew is no change; one that is replaced is."""
-        names = [each.name for each in fields(self) if each.name != "functions"]
+        """What is not in `after` as it is here."""
+        names = [each.name for each in fields(self) if each.name != "contents"]
         changed = [name for name in names if getattr(self, name) != getattr(after, name)]
-        replaced = self.functions.lost_in(after.functions)
-        return (*changed, *(f"functions of {name}" for name in replaced))
+        return (*changed, *(f"contents of {name}" for name in self.contents.differing_in(after.contents)))
 
 
 class _Same:
@@ -72,12 +77,26 @@ class _Same:
         return id(self.value)
 
 
-def read_state(own_folders: Sequence[str] = (), earlier: ProcessState | None = None) -> ProcessState:
+@dataclass(frozen=True)
+class Home:
+    """Where a worker's process lives: its private folder, and its keeper, to which its orphans go."""
+
+    folder: str = ""
+    keeper: int = 0
+
+
+NOWHERE = Home()
+
+
+def read_state(
+    own_folders: Sequence[str] = (), earlier: ProcessState | None = None, home: Home = NOWHERE
+) -> ProcessState:
     """The state of this process now. Paths in `own_folders` are the business of who imports from them; what is as it
     was `earlier` is taken from there, which is quicker to read and to compare."""
     return ProcessState(
         environment=(dict(os.environ), _native_environment()),
         folder=os.getcwd(),
+        files=sorted(_list_files(home.folder)),
         descriptors=dict(_open_descriptors()),
         interpreter=_interpreter(),
         signals=_signals(),
@@ -86,9 +105,9 @@ def read_state(own_folders: Sequence[str] = (), earlier: ProcessState | None = N
         import_system=_import_system(tuple(own_folders)),
         limits=([resource.getrlimit(each) for each in _LIMITS], _read_umask(), _read_schedule()),
         threads=(set(sys._current_frames()), _thread._count()),
-        processes=children_of(os.getpid()),
+        processes=(children_of(os.getpid()), children_of(home.keeper) if home.keeper else ()),
         knobs=[*_knobs(sys.modules.get(_KNOBS))],
-        functions=read_functions(earlier.functions if earlier else None),
+        contents=read_contents(earlier.contents if earlier else None),
     )
 
 
@@ -98,6 +117,16 @@ def _native_environment() -> list[bytes]:
     while entries and (entry := entries[len(found)]) is not None:
         found.append(entry)
     return found
+
+
+def _list_files(folder: str) -> Iterator[tuple[str, int, int]]:
+    """All that others left in a folder, with sizes and times."""
+    for place, folders, files in os.walk(folder) if folder else ():
+        folders[:] = [name for name in folders if place != folder or not name.startswith(_OWN)]
+        for path in (os.path.join(place, name) for name in (*folders, *files)):
+            with suppress(OSError):  # gone
+                status = os.lstat(path)
+                yield path, status.st_size, status.st_mtime_ns
 
 
 def _open_descriptors() -> Iterator[tuple[str, tuple[str, int]]]:
@@ -116,18 +145,43 @@ def _read_umask() -> int:
 
 
 def _read_schedule() -> object:
-    return os.getpriority(os.PRIO_PROCESS, 0), os.sched_getaffinity(0)
+    group = os.getpgid(0), os.getsid(0), os.getresuid(), os.getresgid(), os.getgroups()
+    return os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0), os.sched_getaffinity(0), group
 
 
 def _interpreter() -> object:
     """What Python and the floating-point unit are set to, which names all code finds, and where chance stands."""
     hooks = [sys.stdin, sys.stdout, sys.stderr, sys.excepthook, sys.displayhook, sys.unraisablehook]
-    hooks += [threading.excepthook, sys.gettrace(), sys.getprofile()]
+    hooks += [threading.excepthook, sys.gettrace(), sys.getprofile(), *sys.get_asyncgen_hooks(), *gc.callbacks]
+    hooks += [codecs.lookup_error(name) for name in _ERROR_HANDLERS]
     digits = sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0
-    numbers = (sys.getrecursionlimit(), sys.getswitchinterval(), digits, gc.isenabled(), gc.get_threshold())
+    numbers = (sys.getrecursionlimit(), sys.getswitchinterval(), digits, sys.getdlopenflags(), *_auditors())
+    collecting = (gc.isenabled(), gc.get_threshold(), gc.get_debug())
     rounding = _LIBC.fegetround() if hasattr(_LIBC, "fegetround") else 0
     subnormals = (_LEAST * 1.0, sys.float_info.min / 2)  # libraries may have them flushed to zero
-    return ([*map(_Same, hooks)], numbers, rounding, subnormals, [*vars(builtins)], random.getstate())
+    return ([*map(_Same, hooks)], numbers, collecting, rounding, subnormals, [*vars(builtins)], *_chance())
+
+
+def _chance() -> Iterator[object]:
+    """Where chance stands, and how decimals are computed where a thread says nothing of it."""
+    yield random.getstate()
+    if (numpy := sys.modules.get("numpy.random")) is not None:
+        yield repr(numpy.get_state(legacy=False))
+    if (decimal := sys.modules.get("decimal")) is not None:
+        yield repr((decimal.DefaultContext, decimal.BasicContext, decimal.ExtendedContext))
+
+
+@functools.cache
+def _auditors() -> list[None]:
+    """A list with something in it for each hook of others that came to Python's audit events after the first look."""
+    found: list[None] = []
+
+    def hear(event: str, _: object) -> None:
+        if event == "sys.addaudithook" and not str(sys._getframe(1).f_globals.get("__name__")).startswith("precast."):
+            found.append(None)
+
+    sys.addaudithook(hear)
+    return found
 
 
 def _signals() -> object:
