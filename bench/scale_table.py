@@ -58,7 +58,7 @@ def write(output: Path, rows: Sequence[Row]) -> dict:
     """The table with `rows` in place of those of the same names that it had of this machine."""
     machine = {"processor": processor(), "cores": len(os.sched_getaffinity(0))}
     known = json.loads(output.read_text()) if output.exists() else {}
-    kept = known["rows"] if isinstance(known, dict) and known["machine"] == machine else []
+    kept = known["rows"] if isinstance(known, dict) and known.get("machine") == machine else []
     versions = {name: importlib.metadata.version(name) for name in ("precast", "triton", "scons")}
     result = {
         "machine": machine,
