@@ -1,6 +1,7 @@
 """Modules import only from lower levels, as docs/architecture.md has them, and each compiler in one package."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ def executed_nodes(node: ast.AST) -> Iterator[ast.AST]:
             yield from executed_nodes(child)
 
 
+@functools.cache
 def imports_of(path: Path) -> list[str]:
     found = []
     for node in executed_nodes(ast.parse(path.read_text())):
