@@ -5,6 +5,7 @@ import json
 import pytest
 from forked import run_precast
 from plugin_tree import PluginTree
+from tiers import tiers
 
 from precast.errors import CompileError, PlanFailed
 
@@ -25,7 +26,7 @@ def tree(tmp_path):
     return PluginTree(tmp_path)
 
 
-@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("target", ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.all)])
 def test_a_pass_at_the_end_of_a_stage_is_on_or_off(tree, pool, target):
     tree.plugin(RENAME.format(stage="ttgir", at="end()"))
     tree.select('use = "rename"\noptions = { to = "other" }\ntargets = ["cuda:*", "hip:*"]')
@@ -40,7 +41,7 @@ def test_a_pass_at_the_end_of_a_stage_is_on_or_off(tree, pool, target):
     assert off.ran == [] and off.result.facts.symbol == "scale_kernel"
 
 
-@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("target", ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.all)])
 def test_a_pass_at_an_arbitrary_point_sees_the_ir_of_that_point(tree, pool, target):
     tree.plugin("""
 @dataclass(frozen=True)
@@ -194,7 +195,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("body, message", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("body, message", tiers(FAULTS, "raises", "leaves invalid IR"))
 def test_a_pass_that_fails_fails_its_unit_and_is_named(tree, pool, body, message):
     tree.plugin(f"""
 class Bad(Pass):

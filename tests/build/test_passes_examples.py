@@ -7,6 +7,7 @@ from plugin_tree import PluginTree
 from precast.release.manifest import read_manifest
 
 TARGETS = ("cuda:90", "hip:gfx942", "cpu:x86-64-v3")
+FIRST = ["cuda:90", *(pytest.param(each, marks=pytest.mark.all) for each in TARGETS[1:])]
 GPUS = TARGETS[:2]
 PLUGINS = """
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def test_a_pass_at_an_arbitrary_point(tree, units, target):
         assert "@point_kernel" in text(tree, "point", target, "ttir") and "@foo" in text(tree, "point", target, "ttgir")
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", FIRST)
 def test_dump_edit_override(tree, units, target):
     assert [(run.kind, run.stage) for run in units["saved", target].passes] == [("override", "ttir")]
     listed = precast(tree, "passes", "--target", target, "--kernel", "saved", "--stage", "ttir")
@@ -104,7 +105,7 @@ def test_dump_edit_override(tree, units, target):
     )
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", FIRST)
 def test_the_opt_tool_on_a_built_unit(tree, units, target):
     unit = units["end", target].unit
     printed = precast(tree, "opt", unit, "--stage", "ttir", "--pass", "rename{to=again}")

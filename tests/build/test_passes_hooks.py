@@ -4,6 +4,7 @@ import inspect
 
 import pytest
 from plugin_tree import PluginTree
+from tiers import tiers
 from triton.backends.nvidia.compiler import CUDABackend
 
 from precast.errors import CompileError
@@ -74,8 +75,8 @@ def select(tree: PluginTree, text: str, more: str = "", **files: str) -> None:
 
 
 @pytest.mark.parametrize("name, end", [
-    ("inspect_stages_hook", BOTTOM),
-    ("any_name_at_all", BOTTOM),
+    pytest.param("inspect_stages_hook", BOTTOM, marks=pytest.mark.all),
+    pytest.param("any_name_at_all", BOTTOM, marks=pytest.mark.all),
     ("set_by_the_file", "knobs.runtime.add_stages_inspection_hook = set_by_the_file\n"),
 ])  # fmt: skip
 def test_an_example_of_tritons_documentation_runs_as_it_stands(tree, pool, name, end):
@@ -159,7 +160,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text, message", REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("text, message", tiers(REFUSED, "raises"))
 def test_what_is_wrong_with_a_hook_is_told_at_its_line(tree, pool, text, message):
     select(tree, text)
     with pytest.raises(CompileError) as caught:

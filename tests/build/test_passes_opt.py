@@ -5,6 +5,7 @@ import subprocess
 import pytest
 from forked import run_precast
 from plugin_tree import PluginTree
+from tiers import tiers
 
 from precast.errors import CompileError
 
@@ -124,7 +125,7 @@ WRONG = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("step, uses, line, message", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("step, uses, line, message", tiers(WRONG, "not selected", "no such pass"))
 def test_what_is_wrong_with_a_saved_pipeline_is_told(tree, pool, step, uses, line, message):
     saved(tree, step, *uses)
     with pytest.raises(CompileError) as caught:

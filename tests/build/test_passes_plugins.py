@@ -11,6 +11,7 @@ from precast.errors import CompileError, PluginError
 
 LIBRARIES = Path(triton.__file__).parent / "plugins"
 GPUS = ["cuda:90", "hip:gfx942"]
+FIRST_GPU = ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.all)]
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def on_gpus(name: str, more: str = "") -> str:
     return f'use = "{name}"\ntargets = ["cuda:*", "hip:*"]\n{more}'
 
 
-@pytest.mark.parametrize("target", GPUS)
+@pytest.mark.parametrize("target", FIRST_GPU)
 @pytest.mark.parametrize("stage, at", [("ttir", "before(cse)"), ("ttgir", "end"), ("llir", "start")])
 def test_a_native_pass_runs_where_it_is_put(tree, pool, target, stage, at):
     tree.plugin(f'rename = NativePass("triton:plugins/libTritonPluginsTestLib.so", "plugin", stage="{stage}")\n')
@@ -73,7 +74,7 @@ def scale_kernel(out, x, n, BLOCK: tl.constexpr):
 """
 
 
-@pytest.mark.parametrize("target", GPUS)
+@pytest.mark.parametrize("target", FIRST_GPU)
 def test_a_kernel_uses_an_op_of_a_native_dialect_and_its_lowering_runs(tree, pool, target):
     tree.write("kernels/scale.py", CUSTOM_OP)
     tree.plugin('lower = NativePass("triton:plugins/libMLIRDialectPlugin.so", "plugingpu_conversion", stage="ttgir")\n')
@@ -144,7 +145,7 @@ def inspect_stages_hook(self=None, stages=None, options=None, language=None, cap
 """
 
 
-@pytest.mark.parametrize("target", GPUS)
+@pytest.mark.parametrize("target", FIRST_GPU)
 def test_a_stages_hook_file_runs_unmodified(tree, pool, target):
     tree.write("hooks/hook.py", HOOK)
     tree.write("hooks/extra.txt", 'ir.module.set_attr(mod, "ttg.hooked", ir.builder(mod.context).get_int32_attr(7))')

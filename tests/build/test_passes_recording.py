@@ -137,7 +137,7 @@ print(open_workbench(Subject(text, "x.ttir", "ttir", target)).print())
 """
 
 
-@pytest.mark.parametrize("target", ["cuda:90", "hip:gfx942"])
+@pytest.mark.parametrize("target", ["cuda:90", pytest.param("hip:gfx942", marks=pytest.mark.all)])
 def test_a_hook_file_gives_the_ir_that_it_gives_under_triton(tmp_path, target):
     from plugin_tree import PluginTree
 

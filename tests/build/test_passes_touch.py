@@ -123,12 +123,14 @@ def test_a_disabled_pass_is_as_none(tree):
     assert symbols(tree)["k04"] == "k04_kernel_b"
 
 
+@pytest.mark.all
 def test_reordering_runs_the_units_that_have_both(tree):
     tree.select(SELECT_B, SELECT_A)
     assert tree.build().compiled == units("k04")
     assert symbols(tree)["k04"] == "k04_kernel_b_a"
 
 
+@pytest.mark.all
 def test_another_option_runs_its_units(tree):
     tree.select(SELECT_A, SELECT_B + '\noptions = { suffix = "_c" }')
     assert tree.build().compiled == units("k04", "k05")

@@ -13,6 +13,7 @@ import time
 
 import pytest
 from gate import Gate
+from tiers import tiers
 from tree import Tree, run
 
 from precast.release.verify import find_faults
@@ -111,7 +112,10 @@ def test_wrong_spec_stops_both_commands_before_anything_is_built(make):
     assert not (tree.folder / "build/units").exists()
 
 
-@pytest.mark.parametrize("taken", ["generated", "generated/demo", "build/units/cuda-90", "build/store"])
+TAKEN = ("generated", "generated/demo", "build/units/cuda-90", "build/store")
+
+
+@pytest.mark.parametrize("taken", tiers(dict(zip(TAKEN, TAKEN, strict=True)), "generated", "build/store"))
 def test_file_in_the_way_is_told(make, taken):
     tree = make(kernels=1)
     tree.write(taken, "mine")
@@ -141,7 +145,7 @@ WRONG_PARTS = {
 }
 
 
-@pytest.mark.parametrize("file, old, new, step, told", WRONG_PARTS.values(), ids=WRONG_PARTS)
+@pytest.mark.parametrize("file, old, new, step, told", tiers(WRONG_PARTS, "table", "file"))
 def test_kernel_that_cannot_be_planned_fails_alone(make, file, old, new, step, told):
     tree = make()
     before = tree.build()
@@ -226,7 +230,7 @@ UNFINISHED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.all)])
 def test_next_build_goes_on_where_a_killed_one_ended(make, signal_number):
     tree = make(kernels=6, orders=dict.fromkeys((0, 4, 5), Gate.ORDER))
     gate = Gate(tree)
@@ -325,7 +329,7 @@ def limited(tree, limit, *words):
     return done.returncode, done.stderr
 
 
-@pytest.mark.parametrize("limit", [0, 200, 3000, 30_000])
+@pytest.mark.parametrize("limit", [0, 3000, *(pytest.param(each, marks=pytest.mark.all) for each in (200, 30_000))])
 def test_full_disk_is_told_and_the_next_build_goes_on(make, limit):
     tree = make(kernels=2)
     code, told = limited(tree, limit)

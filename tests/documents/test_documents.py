@@ -69,7 +69,7 @@ def run_page(page: Path, folder: Path, programs: Path = Path(sys.executable).par
     return count
 
 
-FIRST_TIER = ("README.md", "kernels.md", "architecture.md")
+FIRST_TIER = ("README.md", "architecture.md")
 
 
 def page_parameter(page: Path) -> object:

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from cpu_harness import LEVEL, LEVELS, NUMPY, build, from_bf16, to_bf16
+from cpu_harness import LEVEL, NUMPY, build, from_bf16, to_bf16
+from level_tiers import EVERY_LEVEL
 
 from precast.engines import cpu
 
 RANDOM = np.random.default_rng(23)
-levels = pytest.mark.parametrize("level", LEVELS)
+levels = pytest.mark.parametrize("level", EVERY_LEVEL)
 
 
 @triton.jit

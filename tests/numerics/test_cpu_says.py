@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from cpu_harness import LEVELS, build
+from cpu_harness import build
+from level_tiers import EVERY_LEVEL
 
-levels = pytest.mark.parametrize("level", LEVELS)
+levels = pytest.mark.parametrize("level", EVERY_LEVEL)
 
 
 @triton.jit

@@ -5,6 +5,7 @@ import pytest
 import triton
 import triton.language as tl
 from cpu_harness import LEVEL, LEVELS, build
+from level_tiers import EVERY_LEVEL
 
 
 @triton.jit
@@ -102,7 +103,7 @@ def ragged_dot(a, b, c, m, n, k, level=LEVEL, turn=False, blocks=(32, 64, 16)):
     return out
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 @pytest.mark.parametrize("turn", [False, True])
 def test_products_of_masked_operands(level, turn):
     rng = np.random.default_rng(7)
@@ -167,7 +168,7 @@ def test_what_cannot_be_told_yet_is_not_asked_for(form):
     assert "llvm.intr.prefetch" in kernel.loops, kernel.loops.count("llvm.intr.prefetch")
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("level", EVERY_LEVEL)
 @pytest.mark.parametrize(("m", "n"), [(1, 64), (2, 2), (4, 1), (8, 32), (16, 128), (64, 16), (128, 64)])
 def test_tiles_of_every_height_and_width(level, m, n):
     rng = np.random.default_rng(m * n)

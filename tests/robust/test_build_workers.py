@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from builds import STAND_IN, Tree
 from clocks import run_ahead
+from tiers import tiers
 
 from precast.errors import CompileError
 from precast.job import Job
@@ -19,13 +20,6 @@ from precast.plan import plan_project
 from precast.project import read_project
 from precast.worker.descendants import is_running, tree_of
 from precast.worker.pool import WorkerPool, worker_kind
-
-
-def tiers(ways: dict[str, object], *first: str) -> list[object]:
-    """The values of `ways`, by name; those that are not named further on are for the second tier."""
-    return [
-        pytest.param(way, id=name, marks=() if name in first else pytest.mark.all) for name, way in ways.items()
-    ]
 
 
 @pytest.fixture
