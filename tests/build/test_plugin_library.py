@@ -9,11 +9,7 @@ from tree import Tree
 
 pytestmark = pytest.mark.all
 
-SCONSTRUCT = """
-import precast
-
-env = Environment(tools=["default", "precast_tool"], toolpath=[precast.scons_toolpath])
-library = env.Command("native/mine.so", ["native/code.bin", "native/tail.txt"], "cat $SOURCES > $TARGET")
+LIBRARY = """library = env.Command("native/mine.so", ["native/code.bin", "native/tail.txt"], "cat $SOURCES > $TARGET")
 env.Precast(plugins=[library])
 """
 
@@ -33,7 +29,7 @@ kernels = "scale"
 @pytest.fixture
 def tree(tmp_path):
     tree = Tree(tmp_path / "p", targets=("cuda:90",), more=SELECTION)
-    tree.write("SConstruct", SCONSTRUCT)
+    tree.edit("SConstruct", "env.Precast()\n", LIBRARY)
     tree.write("plugins/mine.py", PLUGIN)
     tree.add_kernel("scale")
     tree.add_kernel("copy", "value")

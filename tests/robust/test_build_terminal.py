@@ -133,10 +133,7 @@ def test_hanging_up_ends_it(tmp_path):
 
 
 TALKING = """
-import precast
-
 print("a script")
-env = Environment(tools=["default", "precast_tool"], toolpath=[precast.scons_toolpath])
 said = env.Command("build/said", [], "echo a program; echo its errors >&2; printf 'no end'; touch $TARGET")
 env.Depends(env.Precast(), said)
 """
@@ -145,7 +142,7 @@ TALK = ["a script", "a program", "its errors", "no end"]
 
 def make_talking_tree(folder):
     tree = make_tree(folder, 1, "")
-    tree.write("SConstruct", TALKING)
+    tree.edit("SConstruct", "env.Precast()\n", TALKING)
     return tree
 
 
