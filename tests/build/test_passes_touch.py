@@ -145,6 +145,7 @@ def test_an_unused_plugin_rebuilds_nothing(tree):
     assert ran(tree.build()) == []
 
 
+@pytest.mark.all
 def test_a_native_library_rebuilt_in_place_is_noticed(tree):
     shutil.copy(LIBRARY, tree.folder / "mine.so")
     tree.write("plugins/native.py", HEAD + 'native = NativePass("mine.so", "plugin")\n')

@@ -233,7 +233,7 @@ def check_mending(tree, patterns, command):
     assert tree.build().steps == []
 
 
-@pytest.mark.parametrize("command", ["build", "scons"])
+@pytest.mark.parametrize("command", ["scons", pytest.param("build", marks=pytest.mark.all)])
 def test_damaged_outputs_are_noticed_and_mended(tree, command):
     check_mending(tree, OUTPUTS, command)
 
@@ -253,7 +253,7 @@ def test_removed_output_is_made_again(tree):
     assert find_faults(before.release) == []
 
 
-@pytest.mark.parametrize("command", ["build", "scons"])
+@pytest.mark.parametrize("command", ["scons", pytest.param("build", marks=pytest.mark.all)])
 def test_damaged_notes_of_the_build_cost_no_compilation(tree, command):
     before = tree.build()
     for name in ("build/index.sqlite", "build/sconsign.dblite", "build/digests.json"):

@@ -349,7 +349,7 @@ def flip_bits(release: Path, folder: Path, count: int) -> None:
 
 
 def test_flipped_bits_are_refused(release: Path, tmp_path: Path):
-    flip_bits(release, tmp_path, 500)
+    flip_bits(release, tmp_path, 200)
 
 
 @pytest.mark.soak
