@@ -214,7 +214,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("back", [False, True], ids=["edit", "edit and back"])
+@pytest.mark.parametrize(
+    "back", [pytest.param(False, id="edit", marks=pytest.mark.all), pytest.param(True, id="edit and back")]
+)
 @pytest.mark.parametrize("at", ["k1", pytest.param("k0", marks=pytest.mark.all)])  # k0 comes last
 @pytest.mark.parametrize("kind", ["source", *(pytest.param(kind, marks=pytest.mark.all) for kind in list(KINDS)[1:])])
 def test_inputs_that_move_while_they_are_built_make_no_wrong_release(tmp_path, kind, at, back):
