@@ -47,12 +47,14 @@ def telling_disk_faults(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
-            raise ToolError(
-                f"no space left to write {path}", hint="free some space, then run the same again"
-            ) from error
-        hint = "build in a copy that is writable" if error.errno in _CLOSED else None
-        raise ToolError(f"cannot write {path}: {reason_of(error)}", hint=hint) from error
+        raise _tell_disk_fault(error, path) from error
+
+
+def _tell_disk_fault(error: OSError, path: Path | str) -> ToolError:
+    if error.errno in _FULL:
+        return ToolError(f"no space left to write {path}", hint="free some space, then run the same again")
+    hint = "build in a copy that is writable" if error.errno in _CLOSED else None
+    return ToolError(f"cannot write {path}: {reason_of(error)}", hint=hint)
 
 
 def drop_irregular(path: Path, *, follow: bool = True) -> None:
@@ -86,37 +88,42 @@ def remove_drafts(folder: Path, *, deep: bool = True) -> None:
                 remove_drafts(Path(entry.path))
 
 
-@contextlib.contextmanager
-def _placing(path: Path) -> Iterator[Path]:
-    """A fresh name beside `path`; what the body leaves there becomes `path`, or nothing does."""
-    with telling_disk_faults(path):
-        folder = os.path.dirname(path) or os.curdir  # very often, so without what `Path` costs
-        draft = Path(folder, f".{os.path.basename(path)[:100]}.{secrets.token_hex(6)}.tmp")
+def _place(path: Path | str, make: Callable[[str], None]) -> None:
+    """What `make` leaves under a fresh name beside `path` becomes `path`, or nothing does."""
+    folder, name = os.path.split(path)  # very often, so without what `Path` and context managers cost
+    folder = folder or os.curdir
+    draft = f"{folder}/.{name[:100]}.{secrets.token_hex(6)}.tmp"
+    try:
         if not os.path.isdir(folder):
             os.makedirs(folder, exist_ok=True)
-        try:
-            yield draft
-            os.replace(draft, path)
-        except BaseException:
-            with contextlib.suppress(OSError):  # what went wrong before is what counts
-                draft.unlink(missing_ok=True)
-            raise
+        make(draft)
+        os.replace(draft, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # what went wrong before is what counts
+            os.unlink(draft)
+        if isinstance(error, OSError):
+            raise _tell_disk_fault(error, path) from error
+        raise
 
 
-def write_file(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:
+def write_new(path: Path | str, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:
+    """Writes a file that is not there yet, where nobody looks for it before it is whole."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb", buffering=0) as stream:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[stream.write(rest) :]
+        if durable:
+            os.fsync(stream.fileno())
+
+
+def write_file(path: Path | str, data: bytes, *, mode: int = 0o644, durable: bool = False) -> None:
     """Writes `data` to `path` by rename: afterwards `path` is as it was, or complete. `ToolError` on a bad disk.
 
     A killed process changes nothing of that. A `durable` file is so after a power cut, too.
     """
-    with _placing(path) as draft:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            if durable:
-                stream.flush()
-                os.fsync(descriptor)
+    _place(path, lambda draft: write_new(draft, data, mode=mode, durable=durable))
     if durable:
-        sync(path.parent)
+        sync(Path(path).parent)
 
 
 def sync(path: Path) -> None:
@@ -143,13 +150,17 @@ def sync_tree(folder: Path, needs: Callable[[Path], bool] = lambda path: True) -
 
 def link_file(source: Path, path: Path) -> None:
     """Makes `path` the same file as `source`, or a copy where the file system has no hard links, by rename."""
-    with _placing(path) as draft:
-        try:
-            os.link(source, draft)
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            draft.write_bytes(source.read_bytes())
+    _place(path, lambda draft: link_new(source, draft))
+
+
+def link_new(source: Path, path: Path | str) -> None:
+    """As `link_file`, where nothing is yet and nobody looks."""
+    try:
+        os.link(source, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        Path(path).write_bytes(source.read_bytes())
 
 
 class Store:
@@ -157,17 +168,18 @@ class Store:
 
     def __init__(self, root: Path | str) -> None:
         self.root = Path(root)
+        self._text = str(root)
 
     def put(self, data: bytes) -> str:
         """Keeps `data` and returns its digest; a damaged entry is replaced, a good one is left as it is."""
         digest = digest_bytes(data)
         if self.get(digest) is None:
-            write_file(self.object_path(digest), data, mode=0o444)
+            write_file(self._object(digest), data, mode=0o444)
         return digest
 
     def get(self, digest: str) -> bytes | None:
         """The bytes of `digest`; None when absent, or damaged: a damaged entry is removed."""
-        path = self.object_path(digest)
+        path = self._object(digest)
         data = _read(path)
         if data is not None and digest_bytes(data) != digest:
             _remove(path)
@@ -183,11 +195,11 @@ class Store:
 
     def put_record(self, key: str, data: bytes) -> None:
         """Keeps the value `data` under `key`; a later value replaces an earlier one."""
-        write_file(self.record_path(key), seal(key.encode() + b"\n" + data))
+        write_file(self._record(key), seal(key.encode() + b"\n" + data))
 
     def get_record(self, key: str) -> bytes | None:
         """The value under `key`; None when absent, or damaged: a damaged record is removed."""
-        path = self.record_path(key)
+        path = self._record(key)
         content = _read(path)
         if content is None:
             return None
@@ -198,13 +210,20 @@ class Store:
         return data
 
     def object_path(self, digest: str) -> Path:
-        return self.root / "objects" / digest[:2] / digest[2:]
+        return Path(self._object(digest))
 
     def record_path(self, key: str) -> Path:
-        return self.root / "records" / key[:2] / key[2:]
+        return Path(self._record(key))
+
+    # Asked for very often, so without what `Path` costs.
+    def _object(self, digest: str) -> str:
+        return f"{self._text}/objects/{digest[:2]}/{digest[2:]}"
+
+    def _record(self, key: str) -> str:
+        return f"{self._text}/records/{key[:2]}/{key[2:]}"
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: str) -> bytes | None:
     """What an entry's file holds; None when it is not there, or cannot be one of ours: then it is removed."""
     try:
         return read_bounded(path, MOST_FILE_BYTES)
@@ -217,6 +236,7 @@ def _read(path: Path) -> bytes | None:
         raise ToolError(f"cannot read {path}: {reason_of(error)}") from error
 
 
-def _remove(path: Path) -> None:
+def _remove(place: str) -> None:
+    path = Path(place)
     with telling_disk_faults(path):
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)

@@ -27,12 +27,12 @@ class FolderPlace:
         data = self.look(kind, name, most)
         if data is not None:
             with contextlib.suppress(OSError):  # it was used now: what is used least goes first
-                os.utime(self.root / kind / name)
+                os.utime(f"{self.root}/{kind}/{name}")
         return data
 
     def look(self, kind: str, name: str, most: int) -> bytes | None:
         try:
-            return read_bounded(self.root / kind / name, most)
+            return read_bounded(f"{self.root}/{kind}/{name}", most)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except IrregularFileError:
@@ -42,7 +42,7 @@ class FolderPlace:
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         try:
-            write_file(self.root / kind / name, data)
+            write_file(f"{self.root}/{kind}/{name}", data)
         except ToolError as error:
             raise CacheFault(error.message, refused=True) from None
 

@@ -29,7 +29,7 @@ from precast.layout import FACTS_FILE
 from precast.passes.selection import PassUse
 from precast.reads import Read, ReadKind, digest_now
 from precast.spec.model import Unit
-from precast.store import Store, digest_bytes, link_file, telling_disk_faults, write_file
+from precast.store import Store, digest_bytes, link_new, telling_disk_faults, write_new
 from precast.target import shared_memory_limit
 from precast.worker.fixed import run_fixed
 from precast.worker.messages import Step
@@ -291,9 +291,9 @@ def publish(job: Job, result: UnitResult, store: Store) -> None:
         draft.mkdir()
         try:
             for stage in result.stages if job.keep_stages else result.stages[-1:]:
-                link_file(store.object_path(stage.digest), draft / f"{job.unit.kernel}.{stage.stage}")
+                link_new(store.object_path(stage.digest), f"{draft}/{job.unit.kernel}.{stage.stage}")
             # What was read may lie anywhere on this machine: the index keeps it.
-            write_file(draft / FACTS_FILE, to_json(replace(result, reads=()), indent=1).encode() + b"\n")
+            write_new(draft / FACTS_FILE, to_json(replace(result, reads=())).encode() + b"\n")
             _exchange(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
