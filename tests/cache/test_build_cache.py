@@ -73,6 +73,38 @@ def test_another_machine_takes_all_without_a_worker(server, first, machine, tmp_
     assert tree.build("--cache", server.url).steps == [] and server.requests - before == asked
 
 
+WATCHED = """
+import json, sys
+from precast.cli import main
+
+seen = []
+
+def watch(event, arguments):
+    if event == "subprocess.Popen" and "precast.worker" in arguments[1]:
+        seen.append("worker")
+    elif event == "import" and arguments[0].partition(".")[0] in ("triton", "mlir", "llvmlite"):
+        seen.append(arguments[0])
+
+sys.addaudithook(watch)
+code = main(["build", *sys.argv[1:]])
+print(json.dumps([code, seen]))
+"""
+
+
+@pytest.mark.all
+def test_what_is_taken_needs_neither_worker_nor_compiler(server, first, machine, tmp_path):
+    def watched(tree: Tree) -> list:
+        command = [sys.executable, "-c", WATCHED, "--project", tree.folder, "--cache", server.url]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    tree = machine(tmp_path / "p")
+    assert watched(tree) == [0, []]
+    tree.edit("kernels/k0.py", "value + 1", "value + 5")
+    code, seen = watched(tree)
+    assert code == 0 and "worker" in seen
+
+
 def test_an_edit_that_decides_nothing_takes_the_stages(server, first, machine, tmp_path):
     tree = machine(tmp_path / "p")
     tree.edit("kernels/k0.py", "import triton\n", "# a remark\nimport triton\n")

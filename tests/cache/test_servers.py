@@ -1,16 +1,23 @@
 """The cache on servers that people run: nginx with WebDAV, and an object store that speaks S3."""
 
 import importlib
+import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
+
+from builds import build_clean, make_tree, read_release
 
 from precast.cache.entries import MOST_INLINE_BYTES, Entry
 from precast.cache.settings import CacheSettings
@@ -133,6 +140,25 @@ def test_nginx_keeps_a_cache(web):
     found = [reader.get(key) for key in KEYS]
     assert all(entry in (None, ENTRIES[number % 3]) for number, entry in enumerate(found))
     assert None in found and len(warnings) == 1 and "damaged or forged" in warnings[0]
+
+
+def test_builds_share_nginx_and_go_on_when_it_is_killed(web, tmp_path):
+    url, _ = web
+    first, second, third = (make_tree(tmp_path / name / "p", 3, "sleep 0.02") for name in ("one", "two", "three"))
+    assert len(first.build("--cache", url).compiled) == 3
+    taken = second.build("--cache", url)
+    assert (taken.code, taken.compiled, taken.summary["reused"]) == (0, [], 3), taken.err
+    third.edit("kernels/k0.py", "value + 1", "value + 2")
+    command = [sys.executable, "-m", "precast", "build", "--json", "-j1", "--cache", url]
+    with subprocess.Popen(command, cwd=third.folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline()
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+        events = [json.loads(line) for line in process.communicate()[0].splitlines()]
+    told = [event["message"] for event in events if event["event"] == "warning"]
+    assert process.returncode == 0 and len(told) <= 1 and all("from here on" in each for each in told), told
+    assert read_release(third) == build_clean(third, tmp_path / "clean")
+    third.edit("kernels/k0.py", "value + 2", "value + 1")
+    assert third.build("--cache", url).code == 0 and read_release(third) == read_release(first)
 
 
 def test_a_bucket_keeps_a_cache(bucket):

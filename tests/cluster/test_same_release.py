@@ -1,5 +1,7 @@
 """However a project is built, its release is the same, byte for byte."""
 
+import importlib.metadata
+import json
 import shutil
 import subprocess
 import sys
@@ -14,6 +16,9 @@ from builds import make_tree, read_release
 from clusters import DaskCluster, RayCluster
 from tree import Tree
 
+import precast
+
+UNREACHABLE = ("connection", "name resolution", "timed out", "proxyerror", "network is unreachable")
 TARGETS = ("cuda:90", "hip:gfx942")
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 Make = Callable[[str], Tree]
@@ -61,6 +66,48 @@ def test_in_another_locale(make, wanted):
 def test_by_scons(make, wanted):
     tree = make("scons")
     assert tree.scons("-j2").code == 0
+    assert read_release(tree) == wanted
+
+
+def find_other_python() -> str:
+    """Another Python that Precast runs on; "" where none is found."""
+    ask = "import sys, venv; print(sys.version_info >= (3, 10), *sys.version_info[:2], sys.executable)"
+    here = [str(each) for each in sys.version_info[:2]]
+    for minor in range(10, 15):
+        found = shutil.which(f"python3.{minor}")
+        done = found and subprocess.run([found, "-c", ask], capture_output=True, text=True, check=False)
+        words = done.stdout.split(None, 3) if done and not done.returncode else []
+        if words[:1] == ["True"] and words[1:3] != here:
+            return words[3].strip()
+    return ""
+
+
+@pytest.fixture
+def other_python(tmp_path) -> str:
+    """Another Python's environment, which has what Precast needs and this very Precast."""
+    python = find_other_python()
+    if not python:
+        pytest.skip("it takes another Python, 3.10 or later")
+    folder = tmp_path / "environment"
+    subprocess.run([python, "-m", "venv", folder], check=True, capture_output=True)
+    needs = [each for each in importlib.metadata.requires("precast") or () if "extra ==" not in each]
+    command = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *needs]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode and any(word in done.stderr.lower() for word in UNREACHABLE):
+        pytest.skip("the package index cannot be reached, so the other Python has nothing to run Precast with")
+    assert not done.returncode, done.stderr
+    (packages,) = folder.glob("lib/python3*/site-packages")
+    (packages / "precast.pth").write_text(f"{Path(precast.__file__).parents[1]}\n")
+    return str(folder / "bin/python")
+
+
+@pytest.mark.all
+def test_by_another_python(make, wanted, other_python):
+    tree = make("python")
+    command = [other_python, "-m", "precast", "build", "--json", "-j2"]
+    done = subprocess.run(command, cwd=tree.folder, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["built"] == 6
     assert read_release(tree) == wanted
 
 
