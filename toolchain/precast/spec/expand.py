@@ -140,61 +140,34 @@ class _Form:
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class _Choices:
-    """The combinations of one joint config, and what they have in common."""
+    """The combinations of one joint config, and what they have in common.
 
-    kernel: _TargetKernel
-    config: Values
-    axes: tuple[Axis, ...]
+    `names` are those of each combination, in order; `forms` goes by the decisive part of a combination, `sound_grids`
+    holds the computing parts for which the grid goes well.
+    """
+
+    def __init__(self, kernel: _TargetKernel, config: Values, axes: tuple[Axis, ...]) -> None:
+        joint = dict(config)
+        free = [axis for axis in axes if axis.name not in joint]  # one that the config names gives way
+        self.kernel = kernel
+        self.config = config
+        self.names = (*(axis.name for axis in free), *joint)
+        self.decisive = self._places(kernel.decisive)
+        self.computing = self._places(kernel.computing)
+        self.forms = kernel.forms.setdefault(self.names, {})
+        self.sound_grids = kernel.sound_grids.setdefault(self.names, set())
+        self.has_own_options = kernel.known_options.isdisjoint(self.names)
+        shared = kernel.once(kernel.reading, *self.names)
+        self.reading = replace(shared, config=config) if kernel.configs else shared  # where it is the source's own
+        self._pairs = [[(axis.name, value) for value in axis.values] for axis in free]
 
     def combinations(self) -> Iterator[Values]:
         """Every choice of one value per axis, with the config."""
-        pairs = ([(axis.name, value) for value in axis.values] for axis in self._free)
-        return (chosen + self.config for chosen in itertools.product(*pairs))
-
-    @cached_property
-    def _free(self) -> tuple[Axis, ...]:
-        """The axes; one that the config names gives way."""
-        joint = dict(self.config)
-        return tuple(axis for axis in self.axes if axis.name not in joint)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The names of each combination, in order."""
-        return (*(axis.name for axis in self._free), *(name for name, _ in self.config))
-
-    @cached_property
-    def forms(self) -> dict[tuple[object, ...], tuple[_Form, ...]]:
-        """By the decisive part of combinations of these names."""
-        return self.kernel.forms.setdefault(self.names, {})
-
-    @cached_property
-    def sound_grids(self) -> set[tuple[object, ...]]:
-        """The computing parts for which the grid goes well."""
-        return self.kernel.sound_grids.setdefault(self.names, set())
-
-    @cached_property
-    def decisive(self) -> tuple[int, ...]:
-        return self._places(self.kernel.decisive)
-
-    @cached_property
-    def computing(self) -> tuple[int, ...]:
-        return self._places(self.kernel.computing)
+        return (chosen + self.config for chosen in itertools.product(*self._pairs))
 
     def _places(self, names: Collection[str]) -> tuple[int, ...]:
         return tuple(place for place, name in enumerate(self.names) if name in names)
-
-    @cached_property
-    def has_own_options(self) -> bool:
-        """Whether no combination says an option."""
-        return self.kernel.known_options.isdisjoint(self.names)
-
-    @cached_property
-    def reading(self) -> SourceReading:
-        """What was read in the source: of a config only where that is the source's own."""
-        shared = self.kernel.once(self.kernel.reading, *self.names)
-        return replace(shared, config=self.config) if self.kernel.configs else shared
 
 
 def is_excluded(spec: KernelSpec, values: Values) -> bool:
