@@ -70,11 +70,11 @@ def test_by_scons(make, wanted):
 
 
 def find_other_python() -> str:
-    """Another Python that Precast runs on; "" where none is found."""
+    """Another Python that Precast runs on, on the path or installed beside this one; "" where none is found."""
     ask = "import sys, venv; print(sys.version_info >= (3, 10), *sys.version_info[:2], sys.executable)"
     here = [str(each) for each in sys.version_info[:2]]
-    for minor in range(10, 15):
-        found = shutil.which(f"python3.{minor}")
+    beside = sorted(map(str, Path(sys.base_prefix).parent.glob("*/bin/python3")))
+    for found in (*(shutil.which(f"python3.{minor}") for minor in range(10, 15)), *beside):
         done = found and subprocess.run([found, "-c", ask], capture_output=True, text=True, check=False)
         words = done.stdout.split(None, 3) if done and not done.returncode else []
         if words[:1] == ["True"] and words[1:3] != here:
