@@ -133,7 +133,7 @@ def test_a_power_cut_leaves_the_old_release_or_the_new_one(tmp_path, library, cu
     pointed = [number for number, call in enumerate(calls) if call.path.endswith("/current") and call.what == "rename"]
     assert len(pointed) == 2
     near = [number + shift for number in pointed for shift in (0, 1)]
-    for number, cut in enumerate([*near, len(calls), *rng.sample(range(len(calls)), cuts)]):
+    for number, cut in enumerate([*near, len(calls), *rng.sample(range(len(calls)), min(cuts, len(calls)))]):
         tree = Tree.__new__(Tree)
         tree.folder = tmp_path / f"cut{number}"
         shutil.copytree(project.tree.folder, tree.folder, ignore=shutil.ignore_patterns("build", "generated"))
