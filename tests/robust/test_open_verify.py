@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from open_setup import IMAGES, forge, make_packaged, make_parts
 
+from precast.bounded import MOST_FILE_BYTES
 from precast.cli import main
 from precast.launch.formats import describe_interface
+from precast.release.claims import find_false_claims
 from precast.release.contents import compose_release
 from precast.release.folder import place_release
 from precast.release.manifest import MANIFEST, parse_manifest
@@ -117,6 +119,46 @@ def test_claims_that_cannot_be_are_told_and_nothing_is_packed(release: Path, tmp
     for words in (["verify", str(forged)], ["package", str(forged), "--out", str(tmp_path / "dist")]):
         assert f"{forged}/manifest.json is no manifest of a release: {told}\n" in verdict(capsys, *words)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_what_is_at_a_limit_may_be_and_what_is_beyond_may_not(release: Path) -> None:
+    whole = parse_manifest((release / MANIFEST).read_bytes(), "it")
+    host = "copy:dtype=fp16@cpu:x86-64-v3"
+
+    def told(**changes):
+        return list(find_false_claims(replace(whole, **changes)))
+
+    def of_file(place=4, **changes):
+        return {"files": tuple(replace(each, **changes) if n == place else each for n, each in enumerate(whole.files))}
+
+    def of_unit(place=1, **changes):
+        return {"units": tuple(replace(each, **changes) if n == place else each for n, each in enumerate(whole.units))}
+
+    def on_cpu(offset=0, arch="x86-64-v3"):
+        unit = {"unit": host, "target": "cpu:x86-64-v3", "file": f"lib/libdemo.cpu-{arch}.so", "size": 36}
+        return {**of_unit(0, offset=offset, **unit), **of_file(1, path=f"lib/libdemo.cpu-{arch}.so")}
+
+    def in_pack(path):
+        packs = of_file(4, path=path, size=8201)
+        return {**packs, **of_unit(0, file=path)}
+
+    for good, bad in (
+        ({"name": "n" * 200}, {"name": "n" * 201}),
+        ({"project_version": "1" * 200}, {"project_version": "1" * 201}),
+        (of_file(path="src/" + "x" * 255), of_file(path="src/" + "x" * 256)),
+        (of_file(path="other.json.sig"), of_file(path="manifest.json.sig")),
+        (of_file(size=MOST_FILE_BYTES), of_file(size=MOST_FILE_BYTES + 1)),
+        (of_unit(offset=8192), of_unit(offset=8193)),
+        (of_unit(offset=8201, size=0), of_unit(offset=8202, size=0)),
+        (on_cpu(), {**on_cpu(), **of_unit(0, unit=host, target="cpu:x86-64-v3", file="lib/libdemo.cpu-x86-64-v3.so",
+                                          offset=1, size=35)}),
+        (on_cpu(), on_cpu(arch="x86-64-v4")),
+        ({}, in_pack("targets/cuda-80/copy.pack")),
+        ({}, in_pack("targets/cuda-90/other.pack")),
+        ({}, of_unit(unit="copy:dtype=fp32@cuda:../90", target="cuda:../90")),
+    ):  # fmt: skip
+        assert told(**good) == [] and len(told(**bad)) == 1, bad
+    assert told(**bad) == ["unit `copy:dtype=fp32@cuda:../90` is not of target `cuda:../90`"]
 
 
 AGAINST_INDEX = {
