@@ -155,6 +155,8 @@ def test_a_database_is_told(load, tmp_path):
 
 ASKING_FOR_FILES = {
     "os.path.exists(HERE + '/table.bin')": {"data:kernels/table.bin"},
+    "open(HERE + '/table.bin', 'r+').read()": {"data:kernels/table.bin"},
+    "open(HERE + '/absent', 'w')": set(),
     "os.path.getsize(HERE + '/table.bin')": {"data:kernels/table.bin"},
     "os.access(HERE + '/table.bin', os.R_OK)": {"data:kernels/table.bin"},
     "pathlib.Path(HERE, 'table.bin').stat().st_size": {"data:kernels/table.bin"},
@@ -167,6 +169,7 @@ ASKING_FOR_FILES = {
     "os.path.islink(HERE + '/absent')": {"place:kernels/absent"},
     "shutil.which('no_such_program', path=HERE)": {"place:kernels/no_such_program"},
     "os.listdir(FOLDER)": {"directory:kernels"},
+    "os.listdir()": {"directory:kernels/arch"},
     "glob.glob(HERE + '/*.bin')": {"directory:kernels"},
     "list(pathlib.Path(HERE).iterdir())": {"directory:kernels"},
     "tomllib.loads(pathlib.Path(HERE, 'table.toml').read_text())": {"data:kernels/table.toml"},
@@ -182,8 +185,9 @@ FOLDER = os.open(HERE, os.O_RDONLY)
 
 
 @pytest.mark.parametrize("question", ASKING_FOR_FILES)
-def test_what_a_module_asks_of_the_file_system_is_told(load, tmp_path, question):
+def test_what_a_module_asks_of_the_file_system_is_told(load, tmp_path, monkeypatch, question):
     (tmp_path / "kernels" / "arch").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "kernels" / "arch")
     text = HEAD + ASKING_HEAD + f"ANSWER = {question}\nos.close(FOLDER)\nVALUE = tl.constexpr(1)\n" + KERNEL
     loaded = load(text, **{"table.bin": "1", "table.toml": "a = 1"})
     read = [each for each in loaded.recording.reads() if each.kind is not ReadKind.SOURCE]
@@ -193,6 +197,15 @@ def test_what_a_module_asks_of_the_file_system_is_told(load, tmp_path, question)
     (tmp_path / "kernels" / "arch").rmdir()
     assert all(digest_now(each, tmp_path, {}) != each.digest for each in read if each.name != "kernels")
     assert os.stat.__module__ == "posix" and os.open.__module__ == "posix"
+
+
+def test_a_project_may_lie_in_a_workers_own_folder(load, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path.parent))
+    beside = tmp_path.with_suffix(".txt")
+    beside.write_text("1")
+    text = f"open(__file__ + '.txt').read(), open({str(beside)!r}).read()\nVALUE = tl.constexpr(1)\n"
+    loaded = load(HEAD + text + KERNEL, **{"one.py.txt": "1"})
+    assert set(reads_of(loaded, ReadKind.DATA)) == {"kernels/one.py.txt"}
 
 
 IMPORTING = {
