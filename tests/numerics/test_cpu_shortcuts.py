@@ -168,6 +168,25 @@ def test_what_cannot_be_told_yet_is_not_asked_for(form):
     assert "llvm.intr.prefetch" in kernel.loops, kernel.loops.count("llvm.intr.prefetch")
 
 
+@pytest.mark.parametrize(("m", "n", "k", "sa", "sb"), [
+    (32, 64, 16, 16, 64), (32, 64, 48, 2048, 64), (32, 64, 30, 41, 127), (32, 64, 31, 31, 129), (31, 64, 16, 16, 300),
+    (32, 63, 16, 40, 63), (2, 2, 2, 4096, 2),
+])  # fmt: skip
+def test_factors_where_they_lie(m, n, k, sa, sb):
+    """What is beyond the masks is not a number."""
+    rng = np.random.default_rng(m + n + k)
+    a, b = np.full((m, sa), np.nan, np.float32), np.full((k, sb), np.nan, np.float32)
+    a[:, :k], b[:, :n] = rng.integers(-4, 5, (m, k)), rng.integers(-4, 5, (k, n))
+    c = rng.integers(-9, 9, (32, 64)).astype(np.float32)
+    expected = c.copy()
+    expected[:m, :n] += a[:, :k] @ b[:, :n]
+    types = {each: "*fp32" for each in ("out", "a", "b", "c")} | dict.fromkeys(["m", "n", "k", "sa", "sb"], "i32")
+    kernel = build(ragged_dot_kernel, types, {"BM": 32, "BN": 64, "BK": 16, "TURN": False})
+    out = np.zeros((32, 64), np.float32)
+    kernel((1,), out, a, b, c, m, n, k, sa, sb)
+    assert np.array_equal(out, expected)
+
+
 @pytest.mark.parametrize("level", EVERY_LEVEL)
 @pytest.mark.parametrize(("m", "n"), [(1, 64), (2, 2), (4, 1), (8, 32), (16, 128), (64, 16), (128, 64)])
 def test_tiles_of_every_height_and_width(level, m, n):

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from precast.engines.cpu import floats, grouped, kinds, memory, nests, shapes
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.errors import refuse
-from precast.engines.cpu.factors import Factors
+from precast.engines.cpu.factors import Factors, Reach
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.prefetching import find_ahead
-from precast.engines.cpu.register_tiles import Bounds, Multiply, Packed, Tiles, multiply_add, plan_tile
+from precast.engines.cpu.register_tiles import Bounds, Matrix, Multiply, Packed, Tiles, multiply_add, plan_tile
 from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
 from precast.engines.cpu.zeros import find_reach, furthest
 
@@ -179,15 +179,15 @@ class _Product:
     def _multiply(self, sums: Buffer, lazy: bool, batch: tuple[Scalar, ...]) -> None:
         context, columns = self.context, self.tile.columns
         with context.region():
-            factors = self.factors(batch)
-            rows = factors.pack_rows()
-            panels = self.kernel.packed.get(self.operation) or factors.pack_panels()
-            bounds = self._find_bounds(rows, panels, batch)
+            factors, reach = self.factors(batch), self._find_reach(batch)
+            rows = factors.find_rows(reach)
+            panels = self.kernel.packed.get(self.operation) or factors.find_panels(reach)
+            bounds = self._find_bounds(rows, panels, reach)
             if lazy and not bounds.everywhere:
                 self.kernel.write_value(self.kernel, self.c, sums)
                 lazy = False
 
-            excess = self._sum_excess(panels.buffer) if self.group and self.group.unsigned else None
+            excess = self._sum_excess(panels.matrix) if self.group and self.group.unsigned else None
 
             def full(cursor: Cursor) -> Cursor:
                 lane = None if cursor.lane is None else cursor.lane + len(batch)
@@ -203,7 +203,7 @@ class _Product:
                 memory.write_buffer(context, sums, full(cursor), self._with_zeros(total, bounds.depth))
 
             before, multiply = self._find_before(), self._find_multiply()
-            Tiles(context, self.tile, rows.buffer, panels.buffer, bounds, before, multiply).emit(begin, end)
+            Tiles(context, self.tile, rows.matrix, panels.matrix, bounds, before, multiply).emit(begin, end)
 
     def _find_multiply(self) -> Multiply:
         group = self.group
@@ -211,7 +211,7 @@ class _Product:
             return functools.partial(grouped.multiply_groups, self.context.b, group)
         return functools.partial(multiply_add, self.context)
 
-    def _sum_excess(self, panels: Buffer) -> Buffer:
+    def _sum_excess(self, panels: Matrix) -> Buffer:
         """What A's bytes, each 128 too large, add to each column: 128 times the sum of its numbers in B."""
         context, b, tile = self.context, self.context.b, self.tile
         assert self.group
@@ -220,8 +220,7 @@ class _Product:
 
         def over_panels(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
             def over_steps(step: Scalar, totals: list[Plain]) -> Sequence[Plain]:
-                place = Cursor((panel, step, b.index(0)), 2, tile.columns)
-                return [multiply(ones, b.plain(memory.read_buffer(context, panels, place), tile.columns), totals[0])]
+                return [multiply(ones, panels.read(context, (panel, step, b.index(0)), tile.columns), totals[0])]
 
             zero = [b.zero("i32", tile.columns)]
             total = b.loop(b.index(0), b.index(tile.k), 1, zero, over_steps)[0]
@@ -241,17 +240,19 @@ class _Product:
         ahead = None if self.batch else find_ahead(self.kernel, self.operation, self.tile)
         return ahead.ask if ahead else lambda row, height, panel: None
 
-    def _find_bounds(self, rows: Packed, panels: Packed, batch: tuple[Scalar, ...]) -> Bounds:
+    def _find_reach(self, batch: tuple[Scalar, ...]) -> Reach:
+        if batch:
+            return Reach(None, None, None)
+        depth = furthest(self.context.b, find_reach(self.context, self.a, 1), find_reach(self.context, self.b, 0))
+        return Reach(find_reach(self.context, self.a, 0), find_reach(self.context, self.b, 1), depth)
+
+    def _find_bounds(self, rows: Packed, panels: Packed, reach: Reach) -> Bounds:
         """What of the tiles is not known to add zeros: a row of zeros does so where the columns are finite."""
         b, tile = self.context.b, self.tile
-        everything = Bounds(b.index(tile.m), b.index(tile.panels), b.index(tile.k))
-        if batch:
-            return everything
-        depth = furthest(b, find_reach(self.context, self.a, 1), find_reach(self.context, self.b, 0))
         return Bounds(
-            self._bounded(everything.rows, find_reach(self.context, self.a, 0), 1, panels.finite),
-            self._bounded(everything.panels, find_reach(self.context, self.b, 1), tile.columns, rows.finite),
-            self._steps(depth) if depth else everything.depth,
+            self._bounded(b.index(tile.m), reach.rows, 1, panels.finite),
+            self._bounded(b.index(tile.panels), reach.columns, tile.columns, rows.finite),
+            self._steps(reach.depth) if reach.depth else b.index(tile.k),
         )
 
     def _steps(self, depth: Scalar) -> Scalar:

@@ -6,6 +6,7 @@ along K where the machine multiplies such.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,11 +15,23 @@ from precast.engines.cpu import floats, grouped, memory, nests, tiles
 from precast.engines.cpu.conditions import find_conditions, transfer
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.grouped import Group
-from precast.engines.cpu.ir import Type, Value
-from precast.engines.cpu.register_tiles import Packed, Tile, multiply_add
+from precast.engines.cpu.ir import Type, Value, element_bytes
+from precast.engines.cpu.register_tiles import FIRST_LEVEL_BYTES, STEPS, Matrix, Packed, Tile, multiply_add
+from precast.engines.cpu.sources import Source, find_source
 from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar
 
 Write = Callable[[Cursor, Form], None]
+# Rows this far apart, or a multiple of it, push one another out of caches.
+_FAR_BYTES = 1 << 13
+
+
+@dataclass(frozen=True)
+class Reach:
+    """From where on the rows of A, the columns of B and the steps of both are zero; None where none is known to be."""
+
+    rows: Scalar | None
+    columns: Scalar | None
+    depth: Scalar | None
 
 
 @dataclass(frozen=True)
@@ -33,19 +46,71 @@ class Factors:
     group: Group | None
     batch: tuple[Scalar, ...]
 
+    # Where they lie.
+
+    def find_rows(self, reach: Reach) -> Packed:
+        """A where it lies, if all that is read of it is there and columns beyond a reach need not be left out."""
+        b, tile = self.context.b, self.tile
+        source = self._find_source(self.a, (b.index(tile.m), self._find_depth(reach)))
+        if source is None:
+            return self.pack_rows()
+        bytes_ = b.integer("muli", source.stride, element_bytes(self.element))
+        near = b.compare("ne", b.integer("andi", bytes_, _FAR_BYTES - 1), b.index(0))
+        lying = Matrix(source.base.name, self.element, (source.stride, 1))
+        return self._choose(lying, [source.allowed, near, *self._reaches(reach.columns, tile.n)], self.pack_rows)
+
+    def find_panels(self, reach: Reach) -> Packed:
+        """B where it lies, if it is small and its rows are close to one another."""
+        b, tile = self.context.b, self.tile
+        small = tile.k * tile.n * element_bytes(self.element) <= FIRST_LEVEL_BYTES
+        source = self._find_source(self.b, (self._find_depth(reach), b.index(tile.n))) if small else None
+        if source is None:
+            return self.pack_panels()
+        close = b.compare("ult", source.stride, b.index(2 * tile.n + 1))
+        lying = Matrix(source.base.name, self.element, (tile.columns, source.stride, 1))
+        return self._choose(lying, [source.allowed, close, *self._reaches(reach.rows, tile.m)], self.pack_panels)
+
+    def _find_source(self, value: Value, extents: tuple[Scalar, Scalar]) -> Source | None:
+        return None if self.batch or self.group else find_source(self.context, value, self.element, extents)
+
+    def _find_depth(self, reach: Reach) -> Scalar:
+        """How far along K is read."""
+        b, steps = self.context.b, min(STEPS, self.tile.k)
+        if reach.depth is None:
+            return b.index(self.tile.k)
+        return b.integer("andi", b.integer("addi", reach.depth, steps - 1), -steps)
+
+    def _choose(self, lying: Matrix, conditions: Sequence[Plain], pack: Callable[[], Packed]) -> Packed:
+        """The factor as it lies where all conditions hold, else packed."""
+        context, b = self.context, self.context.b
+        allowed = b.plain(functools.reduce(lambda x, y: b.binary("andi", x, y), conditions), 1)
+        assert isinstance(allowed, Scalar)
+
+        def fields(factor: Packed) -> list[Plain]:
+            strides = [b.integer("addi", b.index(0), each) for each in factor.matrix.strides[:-1]]
+            return [Scalar(factor.matrix.pointer, "ptr"), *strides, factor.finite]
+
+        here = fields(Packed(lying, self._known_finite()))
+        pointer, *strides, finite = context.branch(allowed, here, lambda: here, lambda: fields(pack()))
+        known = [each for each in (*strides, finite) if isinstance(each, Scalar)]
+        return Packed(Matrix(pointer.name, self.element, (*known[:-1], 1)), known[-1])
+
+    def _reaches(self, count: Scalar | None, size: int) -> list[Plain]:
+        return [] if count is None else [self.context.b.compare("sge", count, self.context.b.index(size))]
+
     def pack_rows(self) -> Packed:
         """A as [m][k]."""
         if self.group:
             return self._pack_row_words(self.group)
         tile, place = self.tile, self.context.places.get(self.a)
         if isinstance(place, Buffer) and place.element == self.element and not self.batch:
-            return Packed(place, self._known_finite())
+            return Packed(Matrix.of(place), self._known_finite())
         buffer = self.context.allocate(Type(self.element, (tile.m, tile.k)))
 
         def write(cursor: Cursor, form: Form) -> None:
             memory.write_buffer(self.context, buffer, cursor, form)
 
-        return Packed(buffer, self._pack(self.a, 0, write))
+        return Packed(Matrix.of(buffer), self._pack(self.a, 0, write))
 
     def pack_panels(self) -> Packed:
         """B as [n / columns][k][columns]."""
@@ -54,7 +119,8 @@ class Factors:
             return self._pack_panel_words(self.group)
         buffer = self.context.allocate(Type(self.element, (tile.panels, tile.k, tile.columns)))
         return Packed(
-            buffer, self._pack(self.b, tile.columns, lambda cursor, form: self._write_panel(buffer, cursor, form))
+            Matrix.of(buffer),
+            self._pack(self.b, tile.columns, lambda cursor, form: self._write_panel(buffer, cursor, form)),
         )
 
     def _write_panel(self, buffer: Buffer, cursor: Cursor, form: Form) -> None:
@@ -127,7 +193,7 @@ class Factors:
         if not isinstance(place, Buffer) or group.unsigned or self.batch or place.turned:
             place = context.allocate(Type(type_.element, type_.shape[-2:]))
             self._copy_rows(group, place)
-        return Packed(Buffer(place.pointer, "i32", (tile.m, tile.k)), self._known_finite())
+        return Packed(Matrix.of(Buffer(place.pointer, "i32", (tile.m, tile.k))), self._known_finite())
 
     def _copy_rows(self, group: Group, buffer: Buffer) -> None:
         context = self.context
@@ -166,7 +232,7 @@ class Factors:
             )
         else:
             self._join_rows(group, write)
-        return Packed(buffer, self._known_finite())
+        return Packed(Matrix.of(buffer), self._known_finite())
 
     def _join_rows(self, group: Group, write: Write) -> None:
         context, tile = self.context, self.tile

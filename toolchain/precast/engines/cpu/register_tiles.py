@@ -13,10 +13,10 @@ from precast.engines.cpu import memory
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.ir import ELEMENT_BITS, element_bytes
 from precast.engines.cpu.machine import Machine
-from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
+from precast.engines.cpu.values import Affine, Buffer, Cursor, Plain, Scalar
 
-_STEPS = 2  # of K in each round
-_FIRST_LEVEL_BYTES = 1 << 15
+STEPS = 2  # of K in each round
+FIRST_LEVEL_BYTES = 1 << 15
 Begin = Callable[[Cursor], Plain]
 End = Callable[[Cursor, Plain], None]
 Multiply = Callable[[Scalar, Plain, Plain], Plain]
@@ -62,10 +62,34 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class Matrix:
+    """A factor in memory, `strides` elements apart along each dimension."""
+
+    pointer: str
+    element: str
+    strides: tuple[Scalar | int, ...]
+    first: int = 0
+
+    @staticmethod
+    def of(buffer: Buffer) -> Matrix:
+        return Matrix(buffer.pointer, buffer.element, buffer.strides, buffer.first)
+
+    def read(self, context: Context, index: Sequence[Scalar], width: int) -> Plain:
+        """So many neighbours along the last dimension."""
+        b = context.b
+        linear = b.index(self.first)
+        for each, stride in zip(index, self.strides, strict=True):
+            linear = b.integer("addi", linear, b.integer("muli", each, stride))
+        base = Scalar(b.offset(self.pointer, linear, self.element), "ptr")
+        place = base if width == 1 else Affine(base, b.index(1), self.element)
+        return b.plain(memory.load(context, place, None, None, self.element, width), width)
+
+
+@dataclass(frozen=True)
 class Packed:
     """An operand as the product reads it; `finite` is an i1 that is only set where every element is known to be."""
 
-    buffer: Buffer
+    matrix: Matrix
     finite: Scalar
 
 
@@ -96,8 +120,8 @@ class Tiles:
 
     context: Context
     tile: Tile
-    rows: Buffer
-    panels: Buffer
+    rows: Matrix
+    panels: Matrix
     bounds: Bounds
     before: Callable[[Scalar, int, Scalar], None]  # is told each tile's first row, height and panel
     multiply: Multiply  # a number of the rows, what a panel holds of a step, and the sums to which their products go
@@ -113,7 +137,7 @@ class Tiles:
     def _panels_stay(self) -> bool:
         """Whether all panels stay in the first-level cache while rows pass by; else one does while all rows pass by."""
         tile = self.tile
-        return tile.k * tile.n * element_bytes(self.panels.element) <= _FIRST_LEVEL_BYTES
+        return tile.k * tile.n * element_bytes(self.panels.element) <= FIRST_LEVEL_BYTES
 
     def _over_panels(self, run: Callable[[Scalar], None]) -> None:
         def body(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
@@ -145,7 +169,7 @@ class Tiles:
             column = b.integer("muli", panel, columns)
             lane = None if columns == 1 else 1
             places = [Cursor((b.integer("addi", row, r), column), lane, columns) for r in range(height)]
-            steps = min(_STEPS, self.tile.k)
+            steps = min(STEPS, self.tile.k)
             self.before(row, height, panel)
 
             def round_(k: Scalar, totals: list[Plain]) -> Sequence[Plain]:
@@ -160,11 +184,10 @@ class Tiles:
     def _step(self, panel: Scalar, row: Scalar, k: Scalar, totals: list[Plain]) -> list[Plain]:
         """The products of one column of the rows with one row of the panel."""
         b, columns = self.context.b, self.tile.columns
-        inner = Cursor((panel, k, b.index(0)), None if columns == 1 else 2, columns)
-        right = b.plain(memory.read_buffer(self.context, self.panels, inner), columns)
+        right = self.panels.read(self.context, (panel, k, b.index(0)), columns)
         return [self._add(b.integer("addi", row, r), k, right, total) for r, total in enumerate(totals)]
 
     def _add(self, row: Scalar, k: Scalar, right: Plain, total: Plain) -> Plain:
-        left = memory.read_buffer(self.context, self.rows, Cursor((row, k), None, 1))
+        left = self.rows.read(self.context, (row, k), 1)
         assert isinstance(left, Scalar)
         return self.multiply(left, right, total)
