@@ -9,10 +9,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from precast.launch.package.calls import bind
 from precast.launch.package.specs import Unstated
@@ -33,17 +33,7 @@ class _Kernel:
     noted: set[str] = field(default_factory=set)  # for which keys of a tuner; "" without one
 
 
-@dataclass(frozen=True)
-class _Wrapped:
-    """What wraps a function: held, so that its id stays its own."""
-
-    interface: Any
-    function: Any
-    has_own_tuner: bool  # one with a `run` that is not Triton's
-
-
-@dataclass(slots=True)
-class _Ran:
+class _Ran(NamedTuple):
     """One launch that ran; `grid` only where it is to be noted."""
 
     kernel: Any
@@ -52,17 +42,36 @@ class _Ran:
     keywords: Mapping[str, Any]
 
 
-@dataclass(slots=True)
 class _Call:
-    """One call of a tuner while it runs, with the kernels of its function that were launched, and the last launch."""
+    """What a tuner's call launches of its function; one object for all calls of a tuner in a thread."""
+
+    __slots__ = ("cached", "choices", "function", "ran", "sampled", "tuner")
+
+    def __init__(self, tuner: Any, function: Any) -> None:
+        self.tuner = tuner  # held, so that its id stays its own
+        self.function = function
+        self.sampled = False
+        self.ran: list[tuple[Any, _Grid | None, tuple[Any, ...], Mapping[str, Any]]] = []  # as in `_Ran`
+        choices = next((each for each in chain_of(tuner) if hasattr(each, "configs")), tuner)
+        self.choices: Sized = getattr(choices, "cache", ())
+        self.cached = -1  # so many choices there were after the call before
+
+
+class _Choice(NamedTuple):
+    """A call of a tuner that chose, and all that it launched."""
 
     tuner: Any
-    function: Any
     arguments: tuple[Any, ...]
     keywords: Mapping[str, Any]
-    sampled: bool
-    ran: dict[int, _Ran] = field(default_factory=dict)  # a launch of each kernel
-    last: _Ran | None = None
+    ran: list[Any]
+
+
+class _Thread(threading.local):
+    """The calls of tuners that run in this thread, outermost first, and those of all tuners that it has called."""
+
+    def __init__(self) -> None:
+        self.running: list[_Call] = []
+        self.calls: dict[int, _Call] = {}
 
 
 class Reads(dict[str, Any]):
@@ -106,8 +115,8 @@ class Watch:
         self._notes = Notebook(folder)
         self._kernels: dict[int, _Kernel] = {}
         self._counts: dict[int, int] = {}
-        self._wrapped: dict[int, _Wrapped] = {}
-        self._local = threading.local()
+        self._plain: dict[int, Any] = {}  # wrapped functions without a tuner of a library's own
+        self._thread = _Thread()
         self._active = False
         self._tuning: list[None] = []  # one for each call of a tuner that runs, in any thread
         self._undo: list[Callable[[], None]] = []
@@ -119,7 +128,9 @@ class Watch:
 
         self._active = True
         self._put_on(JITFunction, "run", self._watch_function)
+        self._put_on(JITFunction, "__getitem__", lambda below: below)  # it is no tuner: nothing is to be looked at
         self._put_on(Autotuner, "run", self._watch_tuner)
+        self._plain_run = Autotuner.run
         self._put_on(KernelInterface, "__getitem__", self._watch_interface)
         self._put_on(CompiledKernel, "__getitem__", self._watch_compiled)
 
@@ -131,7 +142,8 @@ class Watch:
 
     def _put_on(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         below, had = getattr(owner, name), name in vars(owner)
-        watched = functools.wraps(below)(make(below))
+        made = make(below)
+        watched = made if made is below else functools.wraps(below)(made)
 
         def undo() -> None:
             if vars(owner).get(name) is watched:
@@ -142,11 +154,16 @@ class Watch:
 
     def _watch_function(self, below: Any) -> Any:
         """In place of `JITFunction.run`."""
-        kernels, counts = self._kernels, self._counts
+        kernels, counts, tuning, thread = self._kernels, self._counts, self._tuning, self._thread
 
         def run(function: Any, *arguments: Any, **keywords: Any) -> Any:
-            if not self._active or self._tuning or keywords.get("warmup"):
-                return self._run_function(below, function, arguments, keywords)
+            if tuning or not self._active or keywords.get("warmup"):
+                call = thread.running[-1] if thread.running else None
+                if call is None or call.sampled or call.function is not function or keywords.get("warmup"):
+                    return self._run_function(below, function, arguments, keywords)
+                kernel = below(function, *arguments, **keywords)
+                call.ran.append((kernel, None, arguments, keywords))
+                return kernel
             count = counts[id(function)] = counts.get(id(function), -1) + 1
             if count < _FIRST_SAMPLES or not count & (count - 1):
                 return self._run_function(below, function, arguments, keywords, sampled=True)
@@ -173,30 +190,57 @@ class Watch:
         if call is None:
             self._note(function, ran, None)
         else:
-            call.ran[id(kernel)] = call.last = ran
+            call.ran.append(ran)
         return kernel
 
     def _watch_tuner(self, below: Any) -> Any:
-        """In place of `Autotuner.run`."""
+        """In place of `Autotuner.run`, or of what a library's own tuner launches with."""
+        kernels, counts, tuning, thread = self._kernels, self._counts, self._tuning, self._thread
 
         def run(tuner: Any, *arguments: Any, **keywords: Any) -> Any:
-            return self._run_tuner(below, tuner, arguments, keywords)
+            call = thread.calls.get(id(tuner)) or self._meet_tuner(tuner)
+            if not self._active or keywords.get("warmup") or (thread.running and self._call_of(call.function)):
+                return below(tuner, *arguments, **keywords)
+            count = counts[id(tuner)] = counts.get(id(tuner), -1) + 1
+            call.sampled = count < _FIRST_SAMPLES or not count & (count - 1)
+            ran = call.ran = []
+            thread.running.append(call)
+            tuning.append(None)
+            try:
+                result = below(tuner, *arguments, **keywords)
+            finally:
+                tuning.pop()
+                thread.running.pop()
+            if len(ran) != 1 or call.sampled or len(call.choices) != call.cached or id(ran[0][0]) not in kernels:
+                self._note_choice(call, ran, arguments, keywords)
+            return result
 
-        self._plain_run = run
         return run
+
+    def _meet_tuner(self, tuner: Any) -> _Call:
+        call = self._thread.calls[id(tuner)] = _Call(tuner, chain_of(tuner)[-1])
+        return call
 
     def _watch_interface(self, below: Any) -> Any:
         """In place of `KernelInterface.__getitem__`, for a tuner of a library's own with a `run` of its own."""
+        plain = self._plain
 
         def get(interface: Any, grid: Any) -> Any:
             launch = below(interface, grid)
-            if hasattr(interface, "params") or not self._active or not self._wrapped_by(interface).has_own_tuner:
+            if id(interface) in plain or not self._active or not self._has_own_tuner(interface):
                 return launch
-            return lambda *arguments, **keywords: self._run_tuner(
-                lambda _, *given, **named: launch(*given, **named), interface, arguments, keywords
-            )
+            watched = self._watch_tuner(lambda _, *given, **named: launch(*given, **named))
+            return functools.partial(watched, interface)
 
         return get
+
+    def _has_own_tuner(self, interface: Any) -> bool:
+        """Whether what wraps a function has a tuner with a `run` that is not Triton's."""
+        tuners = [each for each in chain_of(interface) if hasattr(each, "configs")]
+        if any(type(each).run is not self._plain_run for each in tuners):
+            return True
+        self._plain[id(interface)] = interface  # held, so that its id stays its own
+        return False
 
     def _watch_compiled(self, below: Any) -> Any:
         """In place of `CompiledKernel.__getitem__`: what a call or a warm-up returned is launched by itself."""
@@ -217,44 +261,16 @@ class Watch:
         return get
 
     def _call_of(self, function: Any) -> _Call | None:
-        """The outermost call of a tuner of the function that runs in this thread."""
-        for call in getattr(self._local, "calls", ()):
-            if call.function is function:
-                return call  # type: ignore[no-any-return]
-        return None
+        """The call of a tuner of the function that runs in this thread."""
+        return next((call for call in self._thread.running if call.function is function), None)
 
-    def _is_sampled(self, function: Any) -> bool:
-        """Whether a launch's grid is noted: the first ones since a kernel was new, later ones ever more seldom."""
-        count = self._counts[id(function)] = self._counts.get(id(function), -1) + 1
-        return count < _FIRST_SAMPLES or not count & (count - 1)
-
-    def _wrapped_by(self, interface: Any) -> _Wrapped:
-        found = self._wrapped.get(id(interface))
-        if found is None:
-            chain = chain_of(interface)
-            own = any(hasattr(each, "configs") and type(each).run is not self._plain_run for each in chain)
-            found = self._wrapped[id(interface)] = _Wrapped(interface, chain[-1], own)
-        return found
-
-    def _run_tuner(self, below: Any, tuner: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        """One call of a tuner: what it launched last is what it chose."""
-        if not self._active or keywords.get("warmup"):
-            return below(tuner, *arguments, **keywords)
-        function = self._wrapped_by(tuner).function
-        calls = self._local.__dict__.setdefault("calls", [])
-        if calls and self._call_of(function) is not None:
-            return below(tuner, *arguments, **keywords)
-        call = _Call(tuner, function, arguments, keywords, self._is_sampled(tuner))
-        calls.append(call)
-        self._tuning.append(None)
-        try:
-            result = below(tuner, *arguments, **keywords)
-        finally:
-            self._tuning.pop()
-            calls.pop()
-        if call.last is not None and (call.sampled or len(call.ran) > 1 or id(call.last.kernel) not in self._kernels):
-            self._note(function, call.last, call)
-        return result
+    def _note_choice(
+        self, call: _Call, ran: list[Any], arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> None:
+        """What a tuner's call launched last is what it chose."""
+        call.cached = len(call.choices)
+        if ran:
+            self._note(call.function, _Ran(*ran[-1]), _Choice(call.tuner, arguments, keywords, ran))
 
     def _warm_up(self, kernel: Any, function: Any, keywords: Mapping[str, Any]) -> Any:
         """A kernel that was compiled and not launched; one that is still being compiled is not waited for."""
@@ -289,13 +305,13 @@ class Watch:
             name = getattr(getattr(function, "fn", None), "__qualname__", "a kernel")
             self._notes.write(Unsaid(name, f"recording it failed: {type(error).__name__}: {error}"))
 
-    def _note(self, function: Any, ran: _Ran, call: _Call | None) -> None:
-        """Notes a launch, unless the same was noted; `call` is the tuner's that chose it."""
+    def _note(self, function: Any, ran: _Ran, choice: _Choice | None) -> None:
+        """Notes a launch, unless the same was noted; `choice` is the tuner's that made it."""
         with self._telling(function):
             met = self._meet(ran.kernel, function, ran.keywords)
             if met is None or met.launch is None:
                 return
-            tuned = self._describe_choice(call) if call else None
+            tuned = self._describe_choice(function, choice) if choice else None
             key = tuned.key if tuned else ""
             if key not in met.noted:
                 met.noted.add(key)
@@ -304,13 +320,14 @@ class Watch:
                 values = find_integers(bind(function, ran.arguments, ran.keywords))
                 self._notes.write(Sample(met.launch.function, values, tuple(map(int, ran.grid.sizes)), ran.grid.read))
 
-    def _describe_choice(self, call: _Call) -> Tuned:
+    def _describe_choice(self, function: Any, choice: _Choice) -> Tuned:
         """For what a tuner chose, and what it measured."""
-        tuner = next((each for each in chain_of(call.tuner) if hasattr(each, "configs")), call.tuner)
-        values = {**dict(zip(tuner.arg_names, call.arguments, strict=False)), **call.keywords}
+        tuner = next((each for each in chain_of(choice.tuner) if hasattr(each, "configs")), choice.tuner)
+        values = {**dict(zip(tuner.arg_names, choice.arguments, strict=False)), **choice.keywords}
         key = [f"{name}={values[name]}" for name in getattr(tuner, "keys", ()) if name in values]
         types = [str(value.dtype) for value in values.values() if hasattr(value, "dtype")]
-        met = [self._meet(ran.kernel, call.function, ran.keywords) for ran in call.ran.values()]
+        kernels = {id(kernel): (kernel, keywords) for kernel, _, _, keywords in choice.ran}
+        met = [self._meet(kernel, function, keywords) for kernel, keywords in kernels.values()]
         launches = [each.launch for each in met if each is not None and each.launch is not None]
         return Tuned(" ".join([*key, *types]), tuple((each.constants, each.options) for each in launches))
 
