@@ -20,6 +20,14 @@ sys.path.insert(0, "program")
 with precast.record("kernels/recorded.toml"):
     runpy.run_path("program/train.py", run_name="__main__")
 """
+CHOICES = """
+import demo, numpy, ops, train
+x, out = train.array(numpy.arange(1024)), train.array(numpy.zeros(1024))
+for n in (1000, 640, 500):
+    with demo.serve():
+        ops.tuned[(9,)](train.Tensor(x), train.Tensor(out), n)
+    print(n, ops.tuned.best_config.kwargs["BLOCK"], demo.tuned.choose(x, out, n)[3])
+"""
 SPEC = """# What a program launched, as `precast record` found it. Another run adds what is missing.
 
 [kernel.add]
@@ -71,6 +79,10 @@ configs = [
 hints = [
     [],
     ["n%16"],
+]
+selection = [
+    { when = ["n == 1000"], BLOCK = 64, num_warps = 4 },
+    { when = ["n == 640"], BLOCK = 128, num_warps = 8 },
 ]
 
 [kernel.tuned.args]
@@ -175,6 +187,9 @@ def test_what_was_recorded_is_built_and_served_with_equal_numbers(project, numbe
     package = project / "generated" / "demo" / "current" / "python"
     served = run(project, "program/train.py", "demo", PYTHONPATH=str(package), TRITON_DEFAULT_BACKEND="none")
     assert printed(served) == numbers
+    assert printed(run(project, "-c", CHOICES, PYTHONPATH=f"program{os.pathsep}{package}")) == [
+        "1000 64 stated, n == 1000", "640 128 stated, n == 640", "500 64 None",
+    ]  # fmt: skip
     covered = run(project, "-m", "precast", "coverage", "generated/demo/current", "kernels/recorded.toml")
     assert printed(covered) == ["13 of 13 recorded variants are served"]
     more = project / "more.toml"

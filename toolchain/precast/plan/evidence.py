@@ -6,7 +6,7 @@ there is to measure.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from precast.target import Target
 from precast.tuning.describing import Config, config_of, describe_candidates
 from precast.tuning.reading import Evidence, read_evidence
 from precast.tuning.rules import SelectionRule
-from precast.tuning.selecting import Selection, select
+from precast.tuning.selecting import Selection, select, state_rules
 
 GLOB = "tuning/*.json"
 
@@ -92,6 +92,17 @@ def keep_chosen(units: Sequence[Unit], selections: Mapping[Target, Selection]) -
         return selection is None or config_of(unit, selection.axes) in selection.configs
 
     return tuple(filter(ships, units))
+
+
+def find_rules(
+    spec: KernelSpec, units: Sequence[Unit], selections: Mapping[Target, Selection]
+) -> Iterator[SelectionRule]:
+    """The rows of a kernel: what was measured, and on targets where nothing was, what the spec states."""
+    for selection in selections.values():
+        yield from selection.rules
+    measured = {target for target, each in selections.items() if each.rules}
+    for target in dict.fromkeys(unit.target for unit in units if unit.target not in measured):
+        yield from state_rules(spec, [unit for unit in units if unit.target == target])
 
 
 def describe_problems(

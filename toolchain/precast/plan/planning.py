@@ -27,7 +27,7 @@ from precast.job import Job
 from precast.layout import BUILD, STORE, facts_path, stage_paths, unit_folder
 from precast.passes.registry import SelectedUse, find_uses, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
-from precast.plan.evidence import EvidenceReader, KernelSelection, describe_problems, keep_chosen
+from precast.plan.evidence import EvidenceReader, KernelSelection, describe_problems, find_rules, keep_chosen
 from precast.plan.idle import find_idle_globs, find_idle_passes, find_idle_settings, find_idle_targets
 from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
@@ -232,9 +232,9 @@ class _Planner:
             return every, (), ""
         units = [unit for name, own in expanded.items() for unit in keep_chosen(own, found[name])]
         selection = (
-            KernelSelection(name, rules, self._evidence.files(name))
-            for name, each in found.items()
-            if (rules := tuple(rule for selection in each.values() for rule in selection.rules))
+            KernelSelection(spec.name, rules, self._evidence.files(spec.name))
+            for spec in specs
+            if (rules := tuple(find_rules(spec, expanded[spec.name], found[spec.name])))
         )
         return units, tuple(selection), ""
 

@@ -17,7 +17,7 @@ from precast.launch.package.specs import SECTIONS, Table, Variant, format_toml
 from precast.spec.matrix import AXIS_PLACE
 
 # What `read_variants` understands. A kernel that says more is its author's, and nothing is put into it.
-_KEYS = frozenset({"source", "grid", "only", "configs", "hints", "matrix", *SECTIONS})
+_KEYS = frozenset({"source", "grid", "only", "configs", "hints", "matrix", "selection", *SECTIONS})
 _ARGUMENT_KEYS = frozenset({"type", "align", "equal", "range32"})
 
 
@@ -71,7 +71,7 @@ def _make_variant(
 
 def put_table(kernel: MutableMapping[str, Any], wanted: Table) -> None:
     """Makes a kernel of a parsed file say what `wanted` does, and touches nothing that says so already."""
-    for key in ("configs", "hints"):
+    for key in ("configs", "hints", "selection"):
         _put_array(kernel, key, wanted.get(key, []))
     for section in SECTIONS:
         entries = wanted.get(section, {})

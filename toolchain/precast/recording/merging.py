@@ -17,7 +17,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from precast.errors import SpecError
 from precast.launch.package.fragment import kernel_name
-from precast.launch.package.specs import Variant, make_table, render_kernel
+from precast.launch.package.specs import Table, Variant, format_toml, make_table, render_kernel
 from precast.recording.grids import fits, infer_grid
 from precast.recording.kernels import put_table, read_variants
 from precast.recording.notes import Function, Launch, Note, Sample, Unsaid
@@ -144,26 +144,41 @@ class _SpecFile:
         extended = [name for name, variants in found.items() if variants is not None and "matrix" not in own[name]]
         if extended:
             yield from self._check_grid(extended[-1], own[extended[-1]], recorded)
-        if not missing:
-            return
         if extended:
-            held, _ = complete_options(found[extended[-1]] or [], launches)
-            put_table(own[extended[-1]], make_table(source, [*held, *missing]))
+            self._extend(extended[-1], found[extended[-1]] or [], missing, launched, launches)
+        elif missing:
+            self.added.append(self._add_kernel(source, recorded, missing, launched, launches))
+
+    def _extend(
+        self, name: str, variants: Sequence[Variant], missing: Sequence[Variant], launched: Sequence[Launched],
+        launches: Sequence[Launch],
+    ) -> None:  # fmt: skip
+        """Adds variants to a kernel of the file, and rows for what its tuner chose."""
+        kernel = self._tables()[name]
+        held, _ = complete_options(variants, launches)
+        every = [*held, *missing]
+        table = make_table(str(kernel["source"]), every)
+        before = kernel.unwrap().get("selection", [])
+        configs = table.get("configs", []) if missing else kernel.unwrap().get("configs", [])
+        rows = find_rows(every, configs, launched, before)
+        if missing:
+            self.added.append(name)
+        if missing or len(rows) > len(before):
+            put_table(kernel, {**table, "selection": rows} if missing else {**kernel.unwrap(), "selection": rows})
             self._changed = True
-            self.added.append(extended[-1])
-        else:
-            self.added.append(self._add_kernel(source, recorded, missing, launches))
 
     def _add_kernel(
-        self, source: str, recorded: _Recorded, variants: Sequence[Variant], launches: Sequence[Launch]
-    ) -> str:
+        self, source: str, recorded: _Recorded, variants: Sequence[Variant], launched: Sequence[Launched],
+        launches: Sequence[Launch],
+    ) -> str:  # fmt: skip
         name = kernel_name(recorded.function.name.rpartition(".")[2], self._names)
         self._names.add(name)
         grid = infer_grid(recorded.samples, launches[0].constants)
         table = make_table(source, variants)
+        rows = find_rows(variants, table.get("configs", []), launched, [])
         only = [f"{launches[0].backend}:*"] if recorded.function.gluon else []
         head = {"source": source, **({"grid": list(grid)} if grid else {}), **({"only": only} if only else {})}
-        self._new.append(render_kernel(name, {**head, **table}))
+        self._new.append(render_kernel(name, {**head, **table, **({"selection": rows} if rows else {})}))
         return name
 
     def _check_grid(self, name: str, kernel: Any, recorded: _Recorded) -> Iterator[Unsaid]:
@@ -232,6 +247,40 @@ def find_missing(before: Sequence[Variant], launched: Sequence[Launched]) -> lis
 
 
 def _others(variant: Variant, launch: Launch) -> Iterator[str]:
+    return (each.key for each in _measured(variant, launch))
+
+
+def _measured(variant: Variant, launch: Launch) -> Iterator[Variant]:
     for constants, options in launch.tuned.others if launch.tuned else ():
         named = {name: value for name, value in {**launch.resolved, **options}.items() if name in variant.options}
-        yield replace(variant, constants=constants, options=named).key
+        yield replace(variant, constants=constants, options=named)
+
+
+def find_rows(
+    variants: Sequence[Variant], configs: Sequence[Table], launched: Sequence[Launched], before: Sequence[Table]
+) -> list[Table]:
+    """The rows of the selection table with those before them: for the sizes that a tuner chose for, what it chose of
+    what the kernel has, which `configs` state, one for each distinct row of the variants."""
+    stated = dict(zip({each.row: None for each in variants}, configs, strict=False))
+    settable = {name for each in variants for name in (*each.constants, *each.options)}
+
+    def key(row: Table) -> str:
+        """What a row is for: its conditions, and types."""
+        return format_toml([row.get("when", []), {name: row[name] for name in row if name not in {*settable, "when"}}])
+
+    rows = {key(each): each for each in before}
+    for variant, launch in launched:
+        if launch.tuned is None or not launch.tuned.sizes:
+            continue
+        measured = [variant, *_measured(variant, launch)]
+        chosen = next((stated[each.row] for each in measured if each.row in stated), {})
+        tuned = {name for name in chosen if len({format_toml(_value_of(each, name)) for each in measured}) > 1}
+        when = [f"{name} == {value}" for name, value in launch.tuned.sizes.items()]
+        row = {"when": when, **{name: chosen[name] for name in chosen if name in tuned or name not in settable}}
+        if tuned and min(launch.tuned.sizes.values()) >= 0:
+            rows.setdefault(key(row), row)
+    return list(rows.values())
+
+
+def _value_of(variant: Variant, name: str) -> Any:
+    return {**variant.constants, **variant.options}.get(name, "")

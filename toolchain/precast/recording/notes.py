@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -32,10 +32,12 @@ class Function:
 
 @dataclass(frozen=True)
 class Tuned:
-    """For what a tuner chose a launch, and what else it measured: constexprs and options of each."""
+    """For what a tuner chose a launch, and what else it measured: constexprs and options of each. `sizes` are the
+    integers of its key that a launch gives."""
 
     key: str
     others: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -116,7 +118,8 @@ def _read_note(kind: str, fields: dict[str, Any]) -> Note:
     if "function" in fields:
         fields["function"] = Function(**fields["function"])
     if fields.get("tuned"):
-        fields["tuned"] = Tuned(fields["tuned"]["key"], tuple(map(tuple, fields["tuned"]["others"])))
+        tuned = fields["tuned"]
+        fields["tuned"] = Tuned(tuned["key"], tuple(map(tuple, tuned["others"])), tuned["sizes"])
     for name in ("hints", "range32", "grid", "read"):
         if name in fields:
             fields[name] = tuple(fields[name])

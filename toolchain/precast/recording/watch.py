@@ -329,7 +329,9 @@ class Watch:
         kernels = {id(kernel): (kernel, keywords) for kernel, _, _, keywords in choice.ran}
         met = [self._meet(kernel, function, keywords) for kernel, keywords in kernels.values()]
         launches = [each.launch for each in met if each is not None and each.launch is not None]
-        return Tuned(" ".join([*key, *types]), tuple((each.constants, each.options) for each in launches))
+        given = {each.name for each in function.params if not each.is_constexpr}
+        sizes = {name: value for name, value in find_integers(values).items() if name in given.intersection(tuner.keys)}
+        return Tuned(" ".join([*key, *types]), tuple((each.constants, each.options) for each in launches), sizes)
 
 
 def chain_of(interface: Any) -> list[Any]:

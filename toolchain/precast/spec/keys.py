@@ -82,6 +82,14 @@ PROBLEM_KEYS = Table(
     others_meaning="what a call to measure gives an argument, or an axis",
 )
 
+SELECTION_KEYS = Table(
+    "[[kernel.NAME.selection]]",
+    (Key("when", Array(Text()), "comparisons of two expressions, which the call must meet", "[]"),),
+    CONSTANT,
+    "the value of an axis that a call gets where it leaves it out",
+    "a table of conditions and axes",
+)
+
 KERNEL_KEYS = Table(
     "[kernel.NAME]",
     (
@@ -114,6 +122,7 @@ KERNEL_KEYS = Table(
             "options and axes by target; of several that match, the later wins",
         ),
         Key("problem", Array(PROBLEM_KEYS), "calls that `precast tune` measures"),
+        Key("selection", Array(SELECTION_KEYS), "what a call gets on targets that there is no evidence for"),
         Key("tune", Array(Text()), "axes that tuning chooses", "what `configs` set"),
         Key("ship", Integer(1), "configs that tuning may choose", str(MOST_SHIPPED)),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from precast.errors import Place
 from precast.grid import Expression
@@ -33,11 +34,28 @@ class Problem:
     where: Place | None = field(default=None, compare=False)
 
 
+class Condition(NamedTuple):
+    """`expression relation bound`, over a kernel's integer arguments, in the grid language."""
+
+    expression: str
+    relation: str  # < <= == != >= >
+    bound: int
+
+
+@dataclass(frozen=True)
+class StatedRow:
+    """One `[[kernel.NAME.selection]]`: where all conditions hold, a call gets the axes that it leaves out."""
+
+    conditions: tuple[tuple[str, str, int], ...]  # each a `Condition`
+    axes: tuple[tuple[str, Constant], ...]
+
+
 @dataclass(frozen=True)
 class Tuning:
-    """What of a kernel is tuned, and how many configs of it ship at most."""
+    """What of a kernel is tuned, how many configs of it ship at most, and what it takes where nothing was measured."""
 
     problems: tuple[Problem, ...] = ()
     axes: tuple[str, ...] = ()  # that a choice decides: none in a spec without problems and `tune`
     ship: int = MOST_SHIPPED
+    rows: tuple[StatedRow, ...] = ()
     where: Place | None = field(default=None, compare=False)

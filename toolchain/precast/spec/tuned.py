@@ -11,6 +11,7 @@ from precast.spec.keys import TENSOR_KEYS
 from precast.spec.matrix import AXIS_PLACE, read_constant
 from precast.spec.model import Constant, KernelSpec
 from precast.spec.problem import MOST_SHIPPED, Problem, ProblemArgument, Tuning
+from precast.spec.rows import read_rows
 from precast.spec.table import KernelTable
 from precast.spec.toml import Node
 
@@ -26,8 +27,9 @@ def read_tuning(table: KernelTable, spec: KernelSpec) -> Tuning:
         if ship < 1:
             raise table.fields["ship"].error(f"`ship` must be 1 or more, not {ship}")
         problems = tuple(_read_problems(table, spec, axes))
+        rows = read_rows(table, spec, every_axis(spec))
         where = table.fields["problem"].key if "problem" in table.fields else table.node.key
-        found = Tuning(problems, axes, ship, where)
+        found = Tuning(problems, axes, ship, rows, where)
     return found
 
 

@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from precast.keyed import Keyed
 from precast.spec.model import Constant, Spelled
+from precast.spec.problem import Condition as Condition
 
 Plain = str | bool | int | float | None
-
-
-class Condition(NamedTuple):
-    """`expression relation bound`, over a kernel's integer arguments, in the grid language."""
-
-    expression: str
-    relation: str  # < <= == != >= >
-    bound: int
 
 
 @dataclass(frozen=True)

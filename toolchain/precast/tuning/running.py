@@ -35,7 +35,10 @@ def tune_release(
     that units are for and that is here.
     """
     targets = {target for each in table["kernels"].values() for target in each["targets"]}
+    unmeasured = explain_unmeasured(targets)
     device = _open(targets, kind)
+    if unmeasured:
+        tell(unmeasured)
     fitting = {
         unit["target"] for unit in package.query() if unit["target"].startswith(f"{device.kind}:") and unit["fits"]
     }
@@ -49,8 +52,16 @@ def tune_release(
     return [run.tune(name, about, target) for name, about, target in jobs if target]
 
 
+def explain_unmeasured(targets: set[str]) -> str:
+    """What is said of targets whose devices nothing here measures; empty where there are none."""
+    words = ", ".join(sorted(each for each in targets if each.partition(":")[0] not in KINDS))
+    advice = "their units ship with every config, unless `tuning/` has evidence that another tuner wrote"
+    return f"{words}: AMD devices are not measured; {advice}" if words else ""
+
+
 def _open(targets: set[str], kind: str) -> Device:
-    faults = []
+    unmeasured = explain_unmeasured(targets)
+    faults = [unmeasured] if unmeasured else []
     for each in [kind] if kind else KINDS:
         if any(target.startswith(f"{each}:") for target in targets):
             try:

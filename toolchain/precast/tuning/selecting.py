@@ -57,6 +57,24 @@ def select(spec: KernelSpec, units: Sequence[Unit], evidence: Sequence[Evidence]
     return Selection(axes, tuple(configs[number] for number in sorted(chosen)), tuple(rules), tuple(warnings))
 
 
+def state_rules(spec: KernelSpec, units: Sequence[Unit]) -> tuple[SelectionRule, ...]:
+    """The rows that a spec states itself, for one target's units."""
+    known = {name for unit in units for name, _ in unit.variant.values}
+    target = str(units[0].target)
+    return tuple(
+        SelectionRule(
+            spec.name, row.conditions, tuple((name, plain(value)) for name, value in row.axes if name in known), "",
+            target, _describe_row("stated", row.conditions),
+        )
+        for row in spec.tuning.rows
+    )  # fmt: skip
+
+
+def _describe_row(tier: str, conditions: Sequence[tuple[str, str, int]]) -> str:
+    words = [" ".join(map(str, each)) for each in conditions]
+    return ", ".join([tier, *words[:SHOWN], *(["…"] if len(words) > SHOWN else [])])
+
+
 def _plainly(config: Config) -> dict[str, Plain]:
     return {name: plain(value) for name, value in config}
 
@@ -85,8 +103,7 @@ def _make_rule(
     given = dict(row.axes)
     axes = dict.fromkeys((name, plain(value)) for name, value in known if name in given)
     conditions = tuple(Condition(*each) for each in row.conditions)
-    words = [f"{each.expression} {each.relation} {each.bound}" for each in conditions]
-    text = ", ".join([row.tier, *words[:SHOWN], *(["…"] if len(words) > SHOWN else [])])
+    text = _describe_row(row.tier, conditions)
     fitting = [pair for pair in axes if pair[1] == given[pair[0]]]
     chosen = _plainly(configs[row.config]).items()
     return SelectionRule(
