@@ -170,6 +170,20 @@ def image_beyond_its_file(index: IndexFile) -> None:
     index.set("images", unit_of(index, "steady")[1]["image"], offset=size - image["size"] + 1)
 
 
+def image_that_begins_beyond(index: IndexFile) -> None:
+    number = unit_of(index, "steady")[1]["image"]
+    index.set("images", number, offset=index.get("files", index.get("images", number)["file"])["size"] + 1)
+
+
+def file_and_image_of_nothing(index: IndexFile) -> None:
+    image = unit_of(index, "count")[1]["image"]
+    file = index.get("images", image)["file"]
+    for number in range(index.count("images")):
+        if index.get("images", number)["file"] == file:
+            index.set("images", number, size=0)
+    index.set("files", file, size=0)
+
+
 def part_of_a_library(index: IndexFile) -> None:
     number = unit_of(index, "count")[1]["image"]
     index.set("images", number, size=index.get("images", number)["size"] - 1)
@@ -294,6 +308,7 @@ CASES = {
     "a rule from the slot beyond": rule_reads_slot_beyond,
     "a rule for the axis beyond": lambda index: index.set("assignments", 0, axis=3),
     "a rule's value beyond": lambda index: index.set("assignments", 0, value=3),
+    "a rule's value of nothing": lambda index: index.set("assignments", 0, value=0),
     "a rule of a device beyond": lambda index: index.set("rules", 0, device=index.count("strings")),
     "a rule of a target beyond": lambda index: index.set("rules", 0, target=index.count("strings")),
     "a rule of a name beyond": lambda index: index.set("rules", 0, row=index.count("strings")),
@@ -308,11 +323,13 @@ CASES = {
     "a value beyond its axis": value_beyond_its_axis,
     "a value of no axis": value_of_no_axis,
     "an image beyond its file": image_beyond_its_file,
+    "an image that begins beyond its file": image_that_begins_beyond,
     "an image of the file beyond": lambda index: index.set("images", 0, file=index.count("files")),
     "the image beyond": lambda index: set_unit("scale", image=index.count("images"))(index),
     "an image of two gigabytes": lambda index: index.set("images", 0, size=2**31),
     "a file of terabytes": lambda index: index.set("files", 0, size=2**40),
     "a file of nothing": lambda index: index.set("files", 0, size=0),
+    "a file and an image of nothing": file_and_image_of_nothing,
     "a part of a library": part_of_a_library,
     "a library by another digest": library_by_another_digest,
     "a path to above": path("../x"),

@@ -277,6 +277,23 @@ def test_what_a_module_sets_of_the_environment_is_not_left_to_others(load):
     assert loaded.recording.changed == {"LEFT_BEHIND": "1", "PATH": None}
 
 
+def test_what_a_module_set_itself_it_does_not_read(load, loader):
+    text = "import os\nos.environ['MODE'] = '1'\ndef ask():\n    return os.environ['MODE'], os.environ.get('OTHER')\n"
+    loaded = load(HEAD + text + "VALUE = tl.constexpr(1)\n" + KERNEL)
+    with loader.compiling(loaded, CUDA):
+        assert loaded.function.__globals__["ask"]() == ("1", None)
+    assert set(reads_of(loaded, ReadKind.ENVIRONMENT)) == {"OTHER"}
+
+
+def test_a_file_of_another_size_is_another_whatever_its_time(load, tmp_path):
+    loaded = load(HEAD + "VALUE = tl.constexpr(int(open(__file__ + '.txt').read()))\n" + KERNEL, **{"one.py.txt": "1"})
+    path = tmp_path / "kernels" / "one.py.txt"
+    status = path.stat()
+    path.write_text("22")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert not loaded.recording.is_current()
+
+
 def test_a_helper_loaded_by_its_path_is_a_source(load, tmp_path):
     text = (
         "import importlib.util, os\n"
