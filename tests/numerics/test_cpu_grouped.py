@@ -5,6 +5,7 @@ import pytest
 import triton
 import triton.language as tl
 from cpu_harness import LEVELS, build, from_bf16, make_ttir, to_bf16
+from level_tiers import EVERY_LEVEL
 from test_cpu_levels import disassemble, emit
 
 INSTRUCTIONS = {"x86-64-v4-vnni": ["vpdpbusd"], "x86-64-v4-bf16": ["vpdpbusd", "vdpbf16ps"]}
@@ -64,10 +65,8 @@ def bytes_at_random(rng, shape):
     return rng.choice([-128, 127, *range(-128, 128, 2)], shape, p=[0.125, 0.125, *[0.75 / 128] * 128]).astype(np.int8)
 
 
-@pytest.mark.parametrize(
-    ("form", "level"),
-    [*(("plain", level) for level in LEVELS), *((form, LEVELS[-1]) for form in ("turned", "left turned", "computed"))],
-)
+@pytest.mark.parametrize("level", EVERY_LEVEL)
+@pytest.mark.parametrize("form", ["plain", "turned", "left turned", "computed"])
 def test_products_of_bytes(form, level):
     rng = np.random.default_rng(17)
     types = {"out": "*i32", "a": "*i8", "b": "*i8", "c": "*i32", **dict.fromkeys(["m", "n", "k", "sa", "sb"], "i32")}
