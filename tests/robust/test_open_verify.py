@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -15,7 +16,7 @@ from open_setup import IMAGES, forge, make_packaged, make_parts
 
 from precast.bounded import MOST_FILE_BYTES
 from precast.cli import main
-from precast.launch.formats import describe_interface
+from precast.launch.formats import describe_interface, index
 from precast.release.claims import find_false_claims
 from precast.release.contents import compose_release
 from precast.release.folder import place_release
@@ -183,6 +184,51 @@ def test_what_the_index_does_not_say_is_told(release: Path, capsys, case: str) -
     change, told = AGAINST_INDEX[case]
     forged = forge(release, change)
     assert f"{forged}/index.bin " in (said := verdict(capsys, "verify", str(forged))) and told in said
+
+
+RECORDED = """
+[kernel.copy]
+source = "copy.py:copy_kernel"
+grid = ["1"]
+args = { out = "*fp16", n = "i32" }
+constants = { BLOCK = 128 }
+"""
+DESCRIPTIONS = [
+    [],
+    {},
+    {"constants": []},
+    {"options": None},
+    {"types": {"n": 1}},
+    {"holds": [1]},
+    {"grid": [{}]},
+    {"source": 1},
+    {"constants": {"BLOCK": {"spelled": 2}}},
+    {"constants": {"BLOCK": [1]}},
+    {"extra": 1},
+]
+CONTENTS = [{"types": {"n": "i32", "out": "?"}}, {"grid": ["("]}, {"constants": {"BLOCK": {"spelled": ")"}}}]
+
+
+@pytest.mark.parametrize("change", [*DESCRIPTIONS, *CONTENTS], ids=str)
+def test_index_that_describes_its_units_otherwise_is_told(tmp_path: Path, capsys, monkeypatch, change: object) -> None:
+    """Its digest is right, and so is the manifest."""
+    write = index._description
+
+    def describe(unit, facts):
+        whole = json.loads(write(unit, facts))
+        return json.dumps({**whole, **change} if isinstance(change, dict) and change else change)
+
+    monkeypatch.setattr(index, "_description", describe)
+    contents, manifest = compose_release(make_parts(tmp_path, IMAGES))
+    placed = place_release(tmp_path / "home", contents, manifest)
+    (tmp_path / "copy.toml").write_text(RECORDED)
+    readers = [
+        ["verify", placed],
+        ["merge", placed, "--project", tmp_path],
+        ["coverage", placed, tmp_path / "copy.toml"],
+    ]
+    for words in readers[1:2] if change in CONTENTS else readers:
+        assert str(placed) in verdict(capsys, *map(str, words))
 
 
 def test_pack_of_other_units_than_the_manifest_says_is_told(tmp_path: Path, capsys) -> None:

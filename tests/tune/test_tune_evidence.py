@@ -8,6 +8,7 @@ import pytest
 
 import precast.tuning
 from precast.errors import SpecError
+from precast.tuning import running
 from precast.tuning.evidence import evidence_name, render_evidence, sort_problems
 from precast.tuning.reading import read_evidence
 
@@ -80,3 +81,28 @@ def test_what_is_wrong_is_told_at_its_place(old, new, where, message, tmp_path):
         read_evidence(tmp_path / "add.json", "tuning/add.json")
     assert (caught.value.message, str(caught.value.where)) == (message, f"tuning/add.json{where}")
     assert caught.value.hint
+
+
+HEAD = {"kernel": "scale", "configs": [{"BLOCK": 128}]}
+KNOWN = [{"axes": {}, "sizes": {"n": 1}, "times": [1.0]}]
+DAMAGED = [
+    [],
+    None,
+    3,
+    {},
+    {"problems": KNOWN},
+    {**HEAD, "problems": 5},
+    {**HEAD, "problems": [{}]},
+    {**HEAD, "problems": [None]},
+    {**HEAD, "problems": {"axes": 1}},
+]
+
+
+@pytest.mark.parametrize("data", DAMAGED, ids=json.dumps)
+def test_what_a_stopped_run_left_counts_if_it_is_whole(data, tmp_path):
+    path = tmp_path / "scale.json"
+    left = running._unfinished(path)
+    left.write_text(json.dumps({**HEAD, "problems": KNOWN}))
+    assert running._read_unfinished(path, HEAD) == KNOWN
+    left.write_text(json.dumps(data))
+    assert running._read_unfinished(path, HEAD) == []

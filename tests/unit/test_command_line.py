@@ -1,15 +1,18 @@
 """What commands say of a wrong word or a file that the machine does not hand over: one sentence, never a traceback."""
 
+import errno
 import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from small_projects import KERNEL, SPEC, make_project
 
 import precast
-from precast.cli import COMMANDS, main
+from precast.cli import COMMANDS, describe_fault, main, opt
+from precast.errors import SpecError
 
 LONG = "x" * 300
 NO_PLUGINS = "no plugins: there are none in plugins/ and in installed packages\n"
@@ -337,3 +340,46 @@ def test_a_shell_takes_the_script(tmp_path, capsys, shell, script, answer):
     command = [shell, *alone, "-c", script]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == (answer, "")
+
+
+@pytest.mark.parametrize("words", [["schema", "spec"], ["plan", "--json"]], ids=" ".join)
+def test_an_output_that_is_no_output_is_told(tmp_path, words):
+    """A descriptor that can only be read from; the streams are a process's own."""
+    for closed in ("1</dev/null", "1</dev/null 2</dev/null", ">/dev/full 2>/dev/full"):
+        command = f"exec {sys.executable} -m precast {' '.join(words)} {closed}"
+        done = subprocess.run(["sh", "-c", command], cwd=make_project(tmp_path), capture_output=True, text=True)
+        assert done.returncode == 1 and done.stdout == ""
+        assert done.stderr in ("", "error: cannot write to standard output: bad file descriptor\n")
+
+
+REFUSED = (
+    "EUCLEAN",
+    "EBADMSG",
+    "EBUSY",
+    "ETXTBSY",
+    "ETIMEDOUT",
+    "ESTALE",
+    "EREMOTEIO",
+    "ENOLCK",
+    "ENODEV",
+    "EIO",
+    "EROFS",
+)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_machine_refuses_is_told(name):
+    number = getattr(errno, name)
+    told = describe_fault(OSError(number, os.strerror(number), "build/x"))
+    assert told is not None and told.message == f"cannot use build/x: {os.strerror(number).lower()}"
+
+
+@pytest.mark.parametrize("name", ["ENOENT", "EBADF", "EINVAL", "EEXIST"])
+def test_what_should_not_have_been_asked_is_a_fault_of_ours(name):
+    assert describe_fault(OSError(getattr(errno, name), "no", "build/x")) is None
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe", b"\x7fELF\x80"])
+def test_ir_that_is_no_text_is_told(data):
+    with pytest.raises(SpecError, match="is no text of IR"):
+        opt._decode(data, "k.ttir")

@@ -34,10 +34,11 @@ COMMANDS = (
 )  # fmt: skip
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
-# What a machine refuses, whatever we ask of it. A file that is not there may be one that we should have made.
-REFUSALS = {
-    errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOSPC,
-    errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.EFBIG, errno.ESTALE,
+# What says that we asked for what cannot be, and not that a machine or its disk refuses. A file that is not there may
+# be one that we should have made.
+OUR_ERRORS = {
+    errno.ENOENT, errno.EEXIST, errno.EBADF, errno.EINVAL, errno.ENOTEMPTY, errno.EFAULT, errno.ESRCH, errno.ECHILD,
+    errno.ESPIPE, errno.ENOTTY, errno.EDOM, errno.ERANGE,
 }  # fmt: skip
 
 
@@ -112,12 +113,12 @@ def run_command(words: list[str]) -> int:
 
 def describe_fault(error: OSError) -> ToolError | None:
     """What the machine refused, as an error of the user's; None for what may be a fault of ours."""
-    if error.errno not in REFUSALS and not isinstance(error, IrregularFileError):
+    if error.filename == OUTPUT:
+        return ToolError(f"cannot write to {OUTPUT}: {reason_of(error)}")
+    if error.errno in {None, *OUR_ERRORS} and not isinstance(error, IrregularFileError):
         return None
     if not isinstance(error.filename, str):
         return ToolError(f"the system refuses: {reason_of(error)}")
-    if error.filename == OUTPUT:
-        return ToolError(f"cannot write to {OUTPUT}: {reason_of(error)}")
     inside = os.path.relpath(error.filename)
     place = error.filename if inside.startswith("..") else inside
     return ToolError(f"cannot use {place}: {reason_of(error)}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
+from precast.cli.streams import say
 from precast.launch.package.fragment import kernel_name
 from precast.launch.package.specs import make_table, render_kernel
 from precast.recording.coverage import compare_release
@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     """0 where every recorded launch is served, 1 where some are not."""
     coverage = compare_release(arguments.release, arguments.files)
     for each in coverage.unread:
-        print(f"warning: kernel {each} says more than recording writes: it is not compared", file=sys.stderr)
+        say(f"warning: kernel {each} says more than recording writes: it is not compared")
     taken: set[str] = set()
     for lack in coverage.missing:
         name = kernel_name(lack.kernel, taken)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from precast.artifact import Facts
 from precast.cli.arguments import add_project, add_sort
-from precast.cli.streams import terminal_columns
+from precast.cli.streams import say, terminal_columns
 from precast.codec import to_json
 from precast.errors import PrecastError, SpecError, escape_controls
 from precast.plan import plan_project
@@ -57,7 +57,7 @@ def read_conditions(folder: Path) -> dict[str, dict[str, object]]:
     try:
         plan = plan_project(read_project(folder))
     except PrecastError as error:
-        print(f"warning: what launches must meet is not known: {escape_controls(str(error))}", file=sys.stderr)
+        say(f"warning: what launches must meet is not known: {escape_controls(str(error))}")
         return {}
     return {str(each.unit): describe_conditions(each.unit) for each in plan.units}
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from precast.bounded import read_bounded
 from precast.cli.arguments import add_project
+from precast.cli.streams import say
 from precast.diagnostic import format_error
 from precast.errors import PassError, PrecastError, SpecError
 from precast.passes.expectations import Diagnostic, find_mismatches, parse_diagnostics, parse_expected
@@ -75,10 +76,17 @@ def read_subject(arguments: argparse.Namespace) -> Subject:
         if not arguments.target:
             raise SpecError("an IR file needs `--target`", hint="such as `--target cuda:90`")
         target = Target.parse(expand_native(arguments.target))
-        text = sys.stdin.read() if name == "-" else read_bounded(name).decode()
+        text = _decode(sys.stdin.buffer.read() if name == "-" else read_bounded(name), name)
         stage = arguments.stage or stage_of_file("input.ttir" if name == "-" else name, target)
         return Subject(text, "input.ttir" if name == "-" else Path(name).name, stage, target)
     return read_unit(arguments)
+
+
+def _decode(data: bytes, name: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise SpecError(f"`{name}` is no text of IR", hint="passes run on the text of a stage") from None
 
 
 def read_unit(arguments: argparse.Namespace) -> Subject:
@@ -96,7 +104,8 @@ def read_unit(arguments: argparse.Namespace) -> Subject:
         raise SpecError(f"{len(found)} built units match `{arguments.input}`", hint=f"one is `{found[0].result.unit}`")
     unit, stage = found[0], arguments.stage or "ttir"
     target = Target.parse(unit.result.unit.rpartition("@")[2])
-    text, name = read_stage(unit, stage).decode(), f"{unit.kernel}.{stage}"
+    name = f"{unit.kernel}.{stage}"
+    text = _decode(read_stage(unit, stage), name)
     told = find_told(arguments.project, unit.kernel, unit.result.unit)
     return Subject(text, name, stage, target, unit.result.facts.options, told)
 
@@ -154,7 +163,7 @@ def run_part(
         return verify_part(arguments, part, chosen)
     output, failure = transform(arguments, part, chosen)
     if failure:
-        print(format_error(failure), file=sys.stderr)
+        say(format_error(failure))
     return output, failure is not None
 
 
@@ -170,7 +179,7 @@ def verify_part(arguments: argparse.Namespace, part: Subject, chosen: tuple[Chos
         given = (*given, Diagnostic("error", line, failure.message))
     problems = find_mismatches(parse_expected(part.text), given)
     for problem in problems:
-        print(f"{part.name}: {problem}", file=sys.stderr)
+        say(f"{part.name}: {problem}")
     return output, bool(problems)
 
 
@@ -200,4 +209,4 @@ def transform(
 def show(wanted: Sequence[str], moment: str, name: str, text: Callable[[], str]) -> None:
     """The IR before or after a pass, on standard error, with the heading that MLIR's own dumps have."""
     if "all" in wanted or name in wanted:
-        print(f"// -----// IR Dump {moment.capitalize()} {name} //----- //\n{text()}", file=sys.stderr)
+        say(f"// -----// IR Dump {moment.capitalize()} {name} //----- //\n{text()}")

@@ -11,6 +11,7 @@ import os
 import sys
 
 from precast.cli.arguments import add_project
+from precast.cli.streams import say
 from precast.errors import SpecError, nearest_hint
 from precast.passes.pipeline import Pipeline, render_pipeline
 from precast.passes.registry import read_probes
@@ -128,7 +129,7 @@ def list_plugins(arguments: argparse.Namespace) -> int:
     project = arguments.project
     probes = read_probes(project, project / "build")
     if not any(probe.plugins for probe in probes):
-        print("no plugins: there are none in plugins/ and in installed packages", file=sys.stderr)
+        say("no plugins: there are none in plugins/ and in installed packages")
     for probe in probes:
         for plugin in probe.plugins:
             options = ", ".join(f"{each.name}: {each.type}" for each in plugin.options)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sized
 
 from precast.cli.arguments import add_globs, add_project, add_sort
-from precast.cli.streams import terminal_columns
+from precast.cli.streams import say, terminal_columns
 from precast.graph.steps import check_launchers
 from precast.plan import Plan, PlannedUnit, plan_project
 from precast.project import read_project
@@ -37,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print("\n".join(list_plan(plan, arguments.sort, terminal_columns())))
     for warning in plan.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        say(f"warning: {warning}")
     return 0
 
 

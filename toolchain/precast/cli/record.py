@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
+from precast.cli.streams import say
 from precast.errors import SpecError
 from precast.recording.merging import Merged
 from precast.recording.process import record_command
@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not words:
         raise SpecError("there is no program to record", hint="write `precast record -- python train.py`")
     ran = record_command(arguments.output, words)
-    print("\n".join(describe(ran.merged, arguments.output)), file=sys.stderr)
+    say("\n".join(describe(ran.merged, arguments.output)))
     return ran.code
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from precast.bounded import MOST_FILE_BYTES, read_bounded
-from precast.errors import ReleaseError, printable
+from precast.errors import ReleaseError, SpecError, printable
 from precast.launch.formats.index_reader import UnitDescription, read_descriptions
 from precast.launch.package.calls import plain
-from precast.launch.package.specs import Table, Variant, format_toml, state_value
+from precast.launch.package.specs import Table, Unstated, Variant, format_toml, state_value
 from precast.launch.package.variants import CPU_IGNORES
 from precast.recording.kernels import read_variants
 from precast.spec.spelling import Spelled
@@ -118,7 +118,10 @@ def _read_units(release: Path) -> list[_Unit]:
         data = read_bounded(path, MOST_FILE_BYTES)
     except OSError as error:
         raise ReleaseError(f"{printable(release)} is no release: it has no {INDEX}") from error
-    return [_read_unit(each) for each in read_descriptions(data, printable(path))]
+    try:
+        return [_read_unit(each) for each in read_descriptions(data, printable(path))]
+    except (SpecError, Unstated, TypeError, ValueError):  # values of the right kinds may say anything
+        raise ReleaseError(f"{printable(path)} says what no spec can say") from None
 
 
 def _read_unit(described: UnitDescription) -> _Unit:

@@ -152,10 +152,11 @@ def _read_unfinished(path: Path, head: Mapping[str, Any]) -> list[dict[str, Any]
     """The problems that a run like this one measured before it was stopped."""
     try:
         data = json.loads(_unfinished(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    problems = data.pop("problems", [])
-    return problems if data == json.loads(json.dumps(head)) else []
+        problems: list[dict[str, Any]] = data.pop("problems")
+        is_known = data == json.loads(json.dumps(head)) and all(map(problem_key, problems))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return []  # absent or damaged
+    return problems if is_known else []
 
 
 def _write(path: Path, data: Mapping[str, Any]) -> None:

@@ -28,6 +28,9 @@ from precast.launch.formats.records import (
 )
 from precast.launch.formats.values import LAUNCH_ABI, SCHEMA, ImagePlace, ReleaseFile
 
+# What a unit's description has, and of what kind.
+_ABOUT = {"constants": dict, "options": dict, "axes": dict, "types": dict, "holds": list, "grid": list,
+          "requires": list, "source": str}  # fmt: skip
 _SECTIONS_AT = HEADER.size - 160
 _FIRST_NUMBER, _AFTER_NUMBERS = 24, 37  # of a unit's record: warps to code bytes
 
@@ -119,9 +122,23 @@ def read_descriptions(data: bytes, name: str) -> tuple[UnitDescription, ...]:
     for number in range(tables.span("units")[1]):
         unit = tables.record("units", number)
         kernel = tables.record("kernels", unit[2])
-        about = json.loads(tables.text(unit[37]))
+        about = parse_about(tables.text(unit[37]))
         found.append(UnitDescription(tables.text(unit[0]), tables.text(kernel[0]), tables.text(kernel[1]), about))
     return tuple(found)
+
+
+def parse_about(text: str) -> dict[str, Any]:
+    """A unit's description, as `index._description` wrote it; `ValueError` for anything else."""
+    about = json.loads(text)
+    if not isinstance(about, dict) or {name: type(value) for name, value in about.items()} != _ABOUT:
+        raise ValueError("no description of a unit")
+    texts = [*about["types"].values(), *about["holds"], *about["grid"], *about["requires"]]
+    spelled = [each.get("spelled") for each in about["constants"].values() if isinstance(each, dict)]
+    if not all(isinstance(each, str) for each in (*texts, *spelled)):
+        raise ValueError("no description of a unit")
+    if any(isinstance(each, list) for each in about["constants"].values()):
+        raise ValueError("no description of a unit")
+    return about
 
 
 def _runs(names: Sequence[str]) -> tuple[str, ...]:
@@ -182,14 +199,15 @@ class IndexTables:
         parameters, buffers = slice(unit[10], unit[10] + unit[11]), slice(unit[16], unit[16] + unit[17])
         if max(parameters.stop - self.span("parameters")[1], buffers.stop - self.span("buffers")[1]) > 0:
             raise IndexError("parameters")
-        about = json.loads(self.text(unit[37]))
+        about = parse_about(self.text(unit[37]))
+        self.text(kernel[1])  # its source
         return LaunchFacts(
             symbol=self.text(unit[1]),
             flags=unit[6],
             numbers=unit[_FIRST_NUMBER:_AFTER_NUMBERS],
             parameters=_runs([self.parameter(each, kernel) for each in range(parameters.start, parameters.stop)]),
             buffers=tuple(self.buffer(each) for each in range(buffers.start, buffers.stop)),
-            source=printable(about["source"]) if isinstance(about, dict) else "",
+            source=printable(about["source"]),
         )
 
     def parameter(self, number: int, kernel: tuple[Any, ...]) -> str:

@@ -7,12 +7,11 @@ not there.
 
 from __future__ import annotations
 
-import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from precast.launch.formats.index_reader import IndexTables
+from precast.launch.formats.index_reader import IndexTables, parse_about
 from precast.launch.formats.records import DEFAULT_KINDS, HINT_KINDS
 from precast.spec.model import Argument, Constant, Source, Spelled, Unit
 from precast.spec.naming import parse_unit_text
@@ -33,7 +32,7 @@ def read_units(data: bytes) -> tuple[Unit, ...]:
 def _read_unit(tables: IndexTables, row: tuple[Any, ...]) -> Unit:
     named = parse_unit_text(tables.text(row[0]))
     kernel = tables.record("kernels", row[_UNIT_KERNEL])
-    about = json.loads(tables.text(row[_UNIT_ABOUT]))
+    about = parse_about(tables.text(row[_UNIT_ABOUT]))
     module, _, function = tables.text(kernel[_KERNEL_SOURCE]).rpartition(":")
     return Unit(
         variant=named.variant,
