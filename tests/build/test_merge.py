@@ -12,7 +12,8 @@ from release_fixture import make_result, make_unit
 from tree import Tree
 
 from precast.errors import ReleaseError
-from precast.launch.formats import describe_interface, write_pack
+from precast.graph import merging
+from precast.launch.formats import ImagePlace, describe_interface, write_pack
 from precast.release.contents import BuiltImages, ReleaseParts, compose_release
 from precast.release.folder import place_release
 from precast.release.joining import join_parts, read_part
@@ -156,3 +157,15 @@ def test_a_cpu_and_a_gpu_machine_make_one_release(tmp_path):
     )
     assert "whose units are linked into one library: build that target on one machine" in done.stderr
     shutil.rmtree(tmp_path / "refused", ignore_errors=True)
+
+
+def test_no_module_of_the_working_directory_is_run(tmp_path, monkeypatch):
+    """SCons is started away from it: Python would take its modules from there."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (tmp_path / "random.py").write_text("raise SystemExit(77)")
+    (scratch / "script").write_text("import random\nopen('run', 'w').close()\n")
+    monkeypatch.setattr(merging, "SCRIPT", scratch / "script")
+    monkeypatch.chdir(tmp_path)
+    merging._compile(ImagePlace("", 0, 0, ""), scratch)
+    assert (scratch / "run").exists()

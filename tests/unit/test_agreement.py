@@ -1,6 +1,7 @@
 """What the plan reads in a source against what is imported, through the front end, and every kind of constexpr."""
 
 import textwrap
+import time
 
 import pytest
 from small_projects import error_text, make_project, plan
@@ -8,6 +9,7 @@ from small_projects import error_text, make_project, plan
 from precast.engines import StageFailure
 from precast.engines.triton.compile import TritonEngine
 from precast.errors import Place
+from precast.worker.descendants import is_running
 
 HEAD = "import enum\nimport sys\n\nimport triton\nimport triton.language as tl\n\n"
 KERNEL = """
@@ -267,7 +269,8 @@ def test_configs_that_a_source_computes_are_asked_for(tmp_path, monkeypatch):
     (folder / "kernels/sizes.py").write_text("SIZES = [65]\n")
     hip[1] = "one:V=65,num_warps=4@hip:gfx942"
     assert planned_units(folder) == ["one:V=7,num_warps=8@cuda:90", *hip]
-    monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("nothing moved, and something was imported"))
+    fail = "nothing moved, and something was imported"
+    monkeypatch.setattr("precast.plan.kernel_probes.run_child", lambda *_: pytest.fail(fail))
     assert planned_units(folder) == ["one:V=7,num_warps=8@cuda:90", *hip]
 
 
@@ -293,6 +296,17 @@ def test_configs_that_a_source_computes_are_asked_for(tmp_path, monkeypatch):
 def test_an_import_that_tells_nothing(tmp_path, change, message):
     folder = make_project(tmp_path, ASKED | {"kernels/one.py": f"{ASKED['kernels/one.py']}\n\nexec({change!r})\n"})
     assert error_text(folder).splitlines()[0] == message
+
+
+def test_what_a_module_starts_ends_with_its_import(tmp_path):
+    """Nobody waits for it, though it holds the streams of the process that imported the module."""
+    place, start = tmp_path / "started", "import subprocess\nprocess = subprocess.Popen(['sleep', '1000'])\n"
+    start += f"open({str(place)!r}, 'a').write(f'{{process.pid}}\\n')\n"
+    assert planned_units(make_project(tmp_path, ASKED | {"kernels/one.py": f"{ASKED['kernels/one.py']}\n\n{start}"}))
+    started = [int(line) for line in place.read_text().split()]
+    assert started
+    while any(map(is_running, started)):  # what is killed takes a moment to be gone
+        time.sleep(0.01)
 
 
 def test_defaults_that_are_no_literals(read):

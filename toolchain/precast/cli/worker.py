@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     for name, identity in find_tools():
         print(f"{name:24} {identity}", flush=True)
     if command:
-        os.execv(command[0], command)
+        os.execve(command[0], command, {**os.environ, "PYTHONSAFEPATH": "1"})  # no module of the working directory
     return 0
 
 

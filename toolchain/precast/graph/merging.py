@@ -77,11 +77,12 @@ def _make_files(joined: Joined, scratch: Path) -> Mapping[str, Path]:
 
 
 def _compile(request: LibraryRequest, scratch: Path) -> None:
-    """Has SCons compile as it does in a build, in a process of its own."""
+    """Has SCons compile as it does in a build, in a process of its own, where nobody's modules lie."""
     write_file(scratch / LIBRARY_FILE, to_json(request).encode())
     words = ["-Q", "-s", f"-j{default_worker_count()}", "-C", str(scratch), "-f", str(SCRIPT)]
     environment = {name: value for name, value in os.environ.items() if name != "SCONSFLAGS"}
-    done = subprocess.run([sys.executable, "-m", "SCons", *words], env=environment, stdout=sys.stderr, check=False)
+    command = [sys.executable, "-m", "SCons", *words]
+    done = subprocess.run(command, cwd=scratch, env=environment, stdout=sys.stderr, check=False)
     if done.returncode:
         raise ToolError("the library of the merged release was not made", hint="what the compiler said stands above")
 

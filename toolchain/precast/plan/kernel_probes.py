@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 from precast.bounded import read_bounded
@@ -17,6 +15,7 @@ from precast.codec import from_json, to_json
 from precast.digest import digest_text, unseal
 from precast.errors import Place, PlanError, SpecError, relative_text
 from precast.layout import KERNELS
+from precast.passes.children import run_child
 from precast.reads import INHERITED, Read, ReadKind, digest_now
 from precast.scratch import Scratch
 from precast.spec.imported import ProbeAnswer, ProbeFault, ProbeRequest
@@ -71,15 +70,13 @@ def run_probe(request: ProbeRequest, folder: Path, file: Path) -> ProbeAnswer:
     with Scratch() as scratch:
         asked = scratch / "request.json"
         asked.write_text(to_json(request), encoding="utf-8")
-        command = [sys.executable, "-m", "precast.engines.triton.kernel_probe", str(asked), str(file.resolve())]
-        try:
-            done = subprocess.run(command, capture_output=True, cwd=scratch, timeout=TIME_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            message = f"the module of `{request.source.text}` does not import within {TIME_LIMIT_S:.0f} s"
-            raise PlanError(message, _start_of(request, folder)) from None
+        done = run_child("precast.engines.triton.kernel_probe", [str(asked), str(file.resolve())], TIME_LIMIT_S)
+    if done.code is None:
+        message = f"the module of `{request.source.text}` does not import within {TIME_LIMIT_S:.0f} s"
+        raise PlanError(message, _start_of(request, folder))
     if not file.is_file():
-        words = (done.stdout + done.stderr).decode(errors="replace").strip().splitlines()
-        told = relative_text(words[-1] if words else f"exit code {done.returncode}", Path(request.project))
+        words = done.words.splitlines()
+        told = relative_text(words[-1] if words else done.ending, Path(request.project))
         message = f"the module of `{request.source.text}` ends the process that imports it: {told}"
         raise PlanError(message, _start_of(request, folder))
     return _read_answer(file)
