@@ -15,7 +15,7 @@ from precast.passes.digest import digest_files
 from precast.passes.loading import load_definition
 from precast.passes.namespace import Namespace
 from precast.passes.probe import probe_module
-from precast.passes.registry import is_fresh
+from precast.passes.registry import is_fresh, read_probes
 from precast.passes.resources import find_resources
 from precast.passes.selection import Anchor, PassUse
 from precast.reads import ReadKind
@@ -339,3 +339,10 @@ def test_a_variable_that_is_asked_for_in_bytes_is_seen(tmp_path, ask):
     reads = namespace.undeclared(knows_packages=True)
     assert "PATH" in {each.name for each in reads if each.kind is ReadKind.ENVIRONMENT}
     assert type(os.environb) is type(os.environ)
+
+
+@pytest.mark.parametrize("text", ["[]", "no", "{}"])
+def test_plugin_that_spoils_its_probes_answer_is_told(tmp_path, text):
+    write(tmp_path, {"plugins/look": f"{PASS}\nimport json\njson.dumps = lambda *_, **__: {text!r}\n"})
+    with pytest.raises(PluginError, match=r"`plugins/look\.py` spoils what the process that loads it writes"):
+        read_probes(tmp_path, tmp_path / "build")

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from precast.bounded import read_bounded
-from precast.codec import from_json
+from precast.codec import CodecError, from_json
 from precast.errors import PassError, Place, PluginError, nearest_hint, relative_text
 from precast.passes.anchors import parse_anchor
 from precast.passes.children import Finished, run_child
@@ -140,7 +140,10 @@ def run_probe(origin: Origin, project: Path, file: Path) -> Probe:
     done = run_child(PROBE, [*_probe_words(origin.name, project, file), "--owner", origin.owner], PROBE_TIME_LIMIT_S)
     if not file.is_file():
         raise _lost(origin.owner, done, project)
-    return from_json(file.read_bytes(), Probe)
+    try:
+        return from_json(read_bounded(file), Probe)
+    except CodecError:
+        raise _garbled(origin.owner) from None
 
 
 def _probe_words(origin: str, project: Path, out: Path) -> list[str]:
@@ -156,6 +159,12 @@ def _lost(owner: str, done: Finished, project: Path) -> PluginError:
     else:
         message = f"plugin module `{owner}` ends the process that loads it: {done.ending}"
     return PluginError(message, hint=printed)
+
+
+def _garbled(owner: str) -> PluginError:
+    """A child whose answer says nothing."""
+    message = f"plugin module `{owner}` spoils what the process that loads it writes"
+    return PluginError(message, hint="it may replace a function of Python's library, such as `json.dumps`")
 
 
 def probe_errors(probes: Iterable[Probe], project: Path) -> Iterator[PluginError]:
@@ -297,7 +306,13 @@ def refused_options(origin: str, owner: str, uses: Sequence[PassUse], project: P
         done = run_child(PROBE, words, PROBE_TIME_LIMIT_S)
         if not answer.is_file():
             raise _lost(owner, done, project)
-        return [str(each) for each in json.loads(answer.read_bytes())]
+        try:
+            reasons = [str(each) for each in json.loads(read_bounded(answer))]
+        except (ValueError, TypeError):
+            reasons = []
+        if len(reasons) != len(uses):
+            raise _garbled(owner)
+        return reasons
 
 
 def _place_of_option(each: SelectedUse, reason: str) -> Place | None:
