@@ -112,6 +112,17 @@ def test_any_file_of_a_builds_state_may_be_damaged(damaged: Damaged, turns: int)
         damaged.check((turn, path, way))
 
 
+@pytest.mark.parametrize("recorded", [True, False])
+def test_a_header_may_be_anything(damaged: Damaged, recorded: bool) -> None:
+    """SCons looks for what a header includes, in whatever lies there."""
+    header = damaged.tree.folder / "build/launchers/src/runtime/elf_file.h"
+    for way in ("hole", "device", "loop"):
+        WAYS[way](header)
+        if not recorded:
+            (damaged.tree.folder / "build/index.sqlite").unlink()
+        damaged.check(way)
+
+
 PARTS = """part = env.Command("native/part.txt", ["native/source.txt"], "cat $SOURCES > $TARGET")
 whole = env.Command("native/whole.txt", [part], "cat $SOURCES > $TARGET")
 env.Precast(plugins=[whole])

@@ -383,3 +383,28 @@ def test_what_should_not_have_been_asked_is_a_fault_of_ours(name):
 def test_ir_that_is_no_text_is_told(data):
     with pytest.raises(SpecError, match="is no text of IR"):
         opt._decode(data, "k.ttir")
+
+
+LOST = """
+import os, signal, sys, time, weakref
+from precast import cli
+
+class Thing:
+    pass
+
+def run(words):
+    thing = Thing()
+    watch = weakref.ref(thing, lambda _: os.kill(os.getpid(), signal.Signals[words[0]]))
+    del thing
+    time.sleep(60)
+
+cli.run_command = run
+sys.exit(cli.main())
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_where_python_raises_nothing_ends_a_command_too(name, code):
+    done = subprocess.run([sys.executable, "-c", LOST, name], capture_output=True, text=True, timeout=50)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr

@@ -57,16 +57,16 @@ def _tell_disk_fault(error: OSError, path: Path | str) -> ToolError:
     return ToolError(f"cannot write {path}: {reason_of(error)}", hint=hint)
 
 
-def drop_irregular(path: Path, *, follow: bool = True) -> None:
-    """Removes what stands where a file of ours belongs, and is neither that nor a folder, which may hold somebody's
-    files: a pipe, a device, a link that leads to none. With `follow`, a link to a file is one."""
+def drop_irregular(path: Path, most: int = MOST_FILE_BYTES, *, follow: bool = True) -> None:
+    """Removes what stands where a file of ours of at most so many bytes belongs, and is neither that nor a folder, which
+    may hold somebody's files: a pipe, a device, a hole, a link that leads to none. With `follow`, a link to a file is
+    one."""
     try:
-        kind = os.stat(path, follow_symlinks=follow).st_mode
+        status = os.stat(path, follow_symlinks=follow)
+        ours = stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_size <= most)
     except OSError:
-        if not path.is_symlink():
-            return
-        kind = stat.S_IFLNK
-    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        ours = not path.is_symlink()
+    if not ours:
         path.unlink(missing_ok=True)
 
 

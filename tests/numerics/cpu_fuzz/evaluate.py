@@ -362,7 +362,8 @@ class Evaluator:
     def do_tt_map_elementwise(self, operation: Op, *operands: Numbers) -> list[Any]:
         region = operation.regions[0]
         self.known.update(zip(region.arguments, operands, strict=True))
-        return self.run(region)
+        # What does not depend on an element is the same for all of them.
+        return [np.broadcast_to(each, np.shape(operands[0])) for each in self.run(region)]
 
     def do_scf_if(self, operation: Op, condition: Numbers) -> list[Any]:
         region = 0 if condition else 1

@@ -34,6 +34,7 @@ COMMANDS = (
 )  # fmt: skip
 
 USER_ERROR, OUR_ERROR, INTERRUPTED = 1, 2, 130
+SOON_S = 0.02  # when a lost signal comes again: what lost it is over
 # What says that we asked for what cannot be, and not that a machine or its disk refuses. A file that is not there may
 # be one that we should have made.
 OUR_ERRORS = {
@@ -137,6 +138,17 @@ def end_by_signal(number: int, frame: object) -> NoReturn:
     raise Ended(number)
 
 
+def send_again(ignored: sys.UnraisableHookArgs) -> None:
+    """A signal that came where Python raises nothing, as in the callback of a weak reference, comes once more."""
+    error = ignored.exc_value
+    if not isinstance(error, KeyboardInterrupt):
+        sys.__unraisablehook__(ignored)
+        return
+    number = error.number if isinstance(error, Ended) else signal.SIGINT
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), number))
+    signal.setitimer(signal.ITIMER_REAL, SOON_S)
+
+
 def end_silently() -> None:
     """From here on a signal just ends the process: what Python does at its end would print a traceback."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -151,6 +163,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         open_standard_streams()
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, end_by_signal)
+        sys.unraisablehook = send_again
     code = run_and_tell(words)
     if argv is None:
         end_silently()

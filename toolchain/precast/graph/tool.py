@@ -21,6 +21,7 @@ import SCons.Errors
 import SCons.Script
 import SCons.Util
 
+from precast.bounded import MOST_TEXT_BYTES
 from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
 from precast.graph.collect import remove_unfinished
@@ -271,9 +272,9 @@ def _declare_library(env: Any, session: Session, sharing: LinkedSharing | None) 
     sources = library_sources(steps.launchers.given.interface)
     made = [*steps.launchers.outputs, *(f"{LAUNCHERS}/{path}" for path in sources)]
     refuse_misplaced(session.folder, [*made, *(f"{_object(path)}.o" for path in sources)])
-    record = session.index.step(steps.launchers.name)
-    for path in record.outputs if record else ():  # SCons takes a link that leads nowhere for what nobody can make
-        drop_irregular(session.folder / path)
+    # SCons takes a link that leads nowhere for what nobody can make, and reads a header whatever its size.
+    for path in (session.folder / LAUNCHERS).rglob("*"):
+        drop_irregular(path, MOST_TEXT_BYTES)
     make = partial(run_step, session, steps.launchers)
     launchers = env.Command([f"#{path}" for path in made], [f"#{SETTINGS_FILE}"], StepAction("launchers", make))
     env.Precious(launchers)
