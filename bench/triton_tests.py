@@ -38,7 +38,7 @@ FILES = ("core", "standard", "conversions", "annotations", "random", "tuple", "t
 NOT_RUN = (2, 3, 4)  # pytest's codes for trouble of its own, such as a file that does not import
 REASONS = (
     (r"'ttgir'|\"ttgir\"", "it reads the text of a GPU's stage"),
-    (r"CUDA enabled|NVIDIA driver|pin_memory|test_zero_strided_tensors", "it asks PyTorch for a GPU"),
+    (r"CUDA enabled|No CUDA GPUs|NVIDIA driver|pin_memory|test_zero_strided_tensors", "it asks PyTorch for a GPU"),
     (r"test_print\[device_print_2d", "it takes a warp for more than 9 threads"),
     (
         r"test_atomic_poll_rejects|test_named_expr_without|too many indices for tensor of rank 0",

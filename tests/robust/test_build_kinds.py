@@ -18,10 +18,13 @@ from precast.bounded import read_bounded
 from precast.digest import FileDigests, look_at
 
 
+HOLE = 1 << 40
+
+
 def make_hole(path: Path) -> None:
     """A file of a terabyte that takes no space."""
     with open(path, "wb") as file:
-        file.truncate(1 << 40)
+        file.truncate(HOLE)
 
 
 KINDS: dict[str, tuple[Callable[[Path], None], str]] = {
