@@ -17,7 +17,6 @@ from small_projects import KERNEL, SETTINGS, error_text, make_project
 from precast.bounded import read_bounded
 from precast.digest import FileDigests, look_at
 
-
 HOLE = 1 << 40
 
 

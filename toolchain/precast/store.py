@@ -58,9 +58,9 @@ def _tell_disk_fault(error: OSError, path: Path | str) -> ToolError:
 
 
 def drop_irregular(path: Path, most: int = MOST_FILE_BYTES, *, follow: bool = True) -> None:
-    """Removes what stands where a file of ours of at most so many bytes belongs, and is neither that nor a folder, which
-    may hold somebody's files: a pipe, a device, a hole, a link that leads to none. With `follow`, a link to a file is
-    one."""
+    """Removes what stands where a file of ours of at most so many bytes belongs, and is neither that nor a folder,
+    which may hold somebody's files: a pipe, a device, a hole, a link that leads to none. With `follow`, a link to a
+    file is one."""
     try:
         status = os.stat(path, follow_symlinks=follow)
         ours = stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_size <= most)
