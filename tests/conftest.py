@@ -4,9 +4,11 @@ import compileall
 import importlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -36,7 +38,12 @@ env.Precast()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Makes the run's C compiler, which keeps its objects, and bytecode of what its many processes import, also where
-    Python is told to write none. Processes that share the work inherit both."""
+    Python is told to write none. Processes that share the work inherit both.
+
+    A shell starts what runs in the background deaf to interrupts, and so would be what tests start.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if KEPT_CC not in os.environ:
         compileall.compile_dir(Path(__file__).parents[1] / "toolchain" / "precast", quiet=2)
         folder = Path(tempfile.mkdtemp(prefix="precast-test-cc-"))

@@ -159,7 +159,7 @@ static int find_function(void **function, module *in, const char *symbol) {
 static int place_of(const module *function, int parameter) {
     int at = 0;
     for (int i = 0;; at += function->sizes[i++]) {
-        int alignment = function->sizes[i] > 8 ? 64 : function->sizes[i];
+        int alignment = function->sizes[i] > 8 ? 64 : function->sizes[i] > 0 ? function->sizes[i] : 1;
         at = (at + alignment - 1) / alignment * alignment;
         if (i == parameter)
             return at;

@@ -355,7 +355,7 @@ def build_fakes(folder: Path) -> Path:
 
     A search path ends in `none`, so that the machine's own is not found.
     """
-    return Path(shutil.copytree(_build_fakes(), folder))
+    return Path(shutil.copytree(_build_fakes(), folder, dirs_exist_ok=True))
 
 
 @functools.cache

@@ -112,8 +112,13 @@ def grid_reads_slot_beyond(index: IndexFile) -> None:
             index.set("steps", step, operand=index.get("kernels", unit["kernel"])["slots_count"])
 
 
+def rule_of(index: IndexFile) -> dict[str, int | bytes]:
+    """The first rule of a kernel with axes of words and of numbers."""
+    return index.get("rules", index.get("kernels", index.find("kernels", name="nothing"))["rules"])
+
+
 def rule_reads_slot_beyond(index: IndexFile) -> None:
-    condition = index.get("conditions", 0)
+    condition = index.get("conditions", rule_of(index)["conditions"])
     slots = index.get("kernels", index.find("kernels", name="nothing"))["slots_count"]
     for step in range(condition["steps"], condition["steps"] + condition["steps_count"]):
         if index.get("steps", step)["opcode"] == 1:
@@ -306,9 +311,9 @@ CASES = {
     "a constant of no value": constant_of_no_value,
     "constants that are axes": lambda index: index.set("kernels", 0, constants=0),
     "a rule from the slot beyond": rule_reads_slot_beyond,
-    "a rule for the axis beyond": lambda index: index.set("assignments", 0, axis=3),
-    "a rule's value beyond": lambda index: index.set("assignments", 0, value=3),
-    "a rule's value of nothing": lambda index: index.set("assignments", 0, value=0),
+    "a rule for the axis beyond": lambda index: index.set("assignments", rule_of(index)["assignments"], axis=3),
+    "a rule's value beyond": lambda index: index.set("assignments", rule_of(index)["assignments"], value=3),
+    "a rule's value of nothing": lambda index: index.set("assignments", rule_of(index)["assignments"], value=0),
     "a rule of a device beyond": lambda index: index.set("rules", 0, device=index.count("strings")),
     "a rule of a target beyond": lambda index: index.set("rules", 0, target=index.count("strings")),
     "a rule of a name beyond": lambda index: index.set("rules", 0, row=index.count("strings")),

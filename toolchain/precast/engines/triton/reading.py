@@ -99,6 +99,8 @@ class Recording:
         path = os.path.abspath(path)
         if path.startswith(PSEUDO) or self._is_private(path) or self._project.is_relative_to(path):
             return
+        if is_standard_library(Path(path)):  # in every key
+            return
         place = digest_place(path)
         if place == "file":
             self.note(ReadKind.DATA, path)
