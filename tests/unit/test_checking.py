@@ -63,4 +63,5 @@ def test_half_of_the_samples_were_taken_from_a_store_where_there_are_so_many():
     for some, expected in ((reused, 5), ({"unit 1", "unit 2"}, 2)):
         names = [each.name for each in choose_samples(every, 1, some)]
         assert len(set(names)) == 10 and len([name for name in names[:5] if name in some]) == expected
+    assert {each.name for each in choose_samples(every, 10, reused)} - reused  # the other half may be any
     assert len({each.name for each in choose_samples(units(6), 1, {"unit 0"})}) == 6

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 
@@ -197,3 +198,13 @@ def test_a_file_is_asked_about_once(tmp_path, monkeypatch):
     for file in files * 2:
         assert (again.record("length", file, len), again.digest(file)) == (len(file.name), digest_text(file.name))
     assert sorted(set(asked)) == sorted(asked) == sorted(map(str, files))
+
+
+@pytest.mark.parametrize("field", ["st_size", "st_mtime_ns", "st_ctime_ns", "st_ino"])
+def test_a_file_that_differs_in_anything_is_read_again(tmp_path, field):
+    write_old(tmp_path / "a", "one")
+    status = (tmp_path / "a").stat()
+    state = look_at(tmp_path / "a")
+    same = {name: getattr(status, name) for name in ("st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")}
+    assert state.matches(SimpleNamespace(**same))
+    assert not state.matches(SimpleNamespace(**{**same, field: same[field] + 1}))

@@ -10,7 +10,7 @@ from precast.digest import FileDigests
 from precast.identity import Identities, merge_tools, select_tools
 from precast.identity.installed import NOT_INSTALLED, InstalledPart, identify_part, list_files
 from precast.identity.own import digest_own, reach_modules
-from precast.identity.tools import _OWN_STARTS, MAKERS, _find_part
+from precast.identity.tools import _OWN_STARTS, MAKERS, _find_part, stage_tools
 from precast.target import Target
 
 SAMPLE = InstalledPart("sample", "sample", ("sample",), lambda file: file.startswith("sample/"))
@@ -173,3 +173,16 @@ def test_libraries_of_bitcode_and_files_without_an_ending_count(installed):
 def test_a_merged_list_says_which_target_has_which():
     both = {"cuda:80": (("ptxas", "1"), ("triton", "2")), "cuda:90": (("ptxas", "3"), ("triton", "2"))}
     assert merge_tools(both) == (("ptxas (cuda:80)", "1"), ("ptxas (cuda:90)", "3"), ("triton", "2"))
+
+
+@pytest.mark.parametrize(
+    ("target", "stage", "names"),
+    [
+        (Target.parse("cuda:90"), "ttgir", ("precast", "triton", "mlir")),
+        (Target.parse("cuda:90"), "cubin", ("precast", "triton", "ptxas", "mlir")),
+        (Target.parse("cpu:x86-64-v3"), "obj", ("precast.cpu", "mlir", "llvmlite")),
+    ],
+)
+def test_a_stage_with_a_pass_in_it_is_keyed_by_the_bindings(target, stage, names):
+    assert stage_tools(target, stage, python_pass=True) == names
+    assert stage_tools(target, stage, python_pass=True, standin=True) == ("precast.stand-in", "mlir")

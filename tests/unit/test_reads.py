@@ -110,6 +110,13 @@ def test_a_folder_that_is_listed_is_told(load, tmp_path, listing):
     assert digest_now(read, tmp_path, {}) != read.digest
 
 
+def test_a_file_that_is_read_twice_counts_as_it_was_first(load):
+    edit = "PATH = __file__.replace('one.py', 'table.txt')\nFIRST = open(PATH).read()\nopen(PATH, 'w').write('other')\n"
+    loaded = load(HEAD + edit + "AGAIN = open(PATH).read()\nVALUE = tl.constexpr(1)\n" + KERNEL, **{"table.txt": "1"})
+    assert reads_of(loaded, ReadKind.DATA) == {"kernels/table.txt": digest_of("1")}
+    assert not loaded.recording.is_current()
+
+
 @pytest.mark.parametrize(
     "asking",
     [

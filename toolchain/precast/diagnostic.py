@@ -60,7 +60,7 @@ def _keep(text: str) -> str:
     data = escape_controls(text).encode()
     try:
         path = os.path.join(tempfile.gettempdir(), f"precast-message-{hashlib.sha256(data).hexdigest()[:12]}.txt")
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
     except OSError:
