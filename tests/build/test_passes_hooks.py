@@ -160,7 +160,7 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text, message", tiers(REFUSED, "raises"))
+@pytest.mark.parametrize("text, message", tiers(REFUSED, "raises", "uses torch"))
 def test_what_is_wrong_with_a_hook_is_told_at_its_line(tree, pool, text, message):
     select(tree, text)
     with pytest.raises(CompileError) as caught:
