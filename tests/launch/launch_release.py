@@ -290,7 +290,8 @@ def compile_objects(folder: Path, sources: Sequence[str], place: str, flags: Seq
     """The objects in the folder `place` of C files that a release has in its folder. The compiler of this run of tests
     keeps those that it makes: all releases have the same runtime."""
     compiler = os.environ.get("PRECAST_TEST_CC", "cc")
-    objects = {f"./{source}": f"{place}/{Path(source).stem}.o" for source in sources}
+    # A release may well be called as one of the runtime's files.
+    objects = {f"./{source}": f"{place}/{source.replace('/', '.')}.o" for source in sources}
     for source, made in objects.items():
         words = (*COMPILE_FLAGS, *WARNINGS, *flags, "-Iinclude", "-Isrc", "-c", source, "-o", made)
         run([compiler, *words], folder)
