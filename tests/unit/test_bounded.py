@@ -53,17 +53,22 @@ def test_what_is_no_file_is_refused_before_it_is_opened(tmp_path, monkeypatch):
     assert refusal("/dev/zero") == errno.EINVAL
 
 
-def test_what_takes_a_files_place_before_it_is_opened_is_looked_at_again(tmp_path, monkeypatch):
-    path = tmp_path / "file"
-    path.write_bytes(b"x")
+def change_before_opening(monkeypatch, path, change):
+    """What lies at a path is another thing when it is opened than when it was looked at."""
     really_open = os.open
 
     def open_late(name, flags):
         path.unlink()
-        os.mkfifo(path)
+        change(path)
         return really_open(name, flags)
 
     monkeypatch.setattr(os, "open", open_late)
+
+
+def test_what_takes_a_files_place_before_it_is_opened_is_looked_at_again(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    change_before_opening(monkeypatch, path, os.mkfifo)
     assert refusal(path) == errno.EINVAL
 
 
@@ -71,13 +76,6 @@ def test_a_link_that_takes_a_files_place_is_not_followed(tmp_path, monkeypatch):
     path, other = tmp_path / "file", tmp_path / "other"
     path.write_bytes(b"x")
     other.write_bytes(b"y")
-    really_open = os.open
-
-    def open_late(name, flags):
-        path.unlink()
-        path.symlink_to(other)
-        return really_open(name, flags)
-
-    monkeypatch.setattr(os, "open", open_late)
+    change_before_opening(monkeypatch, path, lambda path: path.symlink_to(other))
     with pytest.raises(OSError, match="symbolic links"):
         read_bounded(path, follow=False)
