@@ -17,7 +17,7 @@ from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.register_tiles import Tile
 from precast.engines.cpu.steps import advanced, find_steps
 from precast.engines.cpu.strides import Strides
-from precast.engines.cpu.values import Cursor, Scalar, Shifted
+from precast.engines.cpu.values import Affine, Cursor, Plain, Scalar, Shifted
 
 _LINE, _WORTH_IT = 64, 1 << 15  # bytes; less than that is soon there
 _TO_SECOND_LEVEL = "{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}"
@@ -34,21 +34,34 @@ class Ahead:
     tile: Tile
 
     def ask(self, row: Scalar, height: int, panel: Scalar) -> None:
-        """Asks for the share of the tile of `height` rows from `row` on."""
-        with _next_round(self.context, self.loop):
-            for pointer in self.pointers:
-                self._ask(pointer, row, height, panel)
+        """Asks for the share of the tile of `height` rows from `row` on, if there is a next round."""
+        context = self.context
+        upper, step = (context.scalar(each) for each in self.loop.operands[1:3])
+        following = context.b.integer("addi", context.scalar(self.loop.body.arguments[0]), step)
+        more = context.b.compare("slt", following, upper)
+        assert isinstance(more, Scalar)
+
+        def run() -> list[Plain]:
+            with _next_round(context, self.loop):
+                for pointer in self.pointers:
+                    self._ask(pointer, row, height, panel)
+            return []
+
+        context.branch(more, [], run)
 
     def _ask(self, pointer: Value, row: Scalar, height: int, panel: Scalar) -> None:
         b, tile, element = self.context.b, self.tile, pointer.type.pointee
         rows, columns = pointer.type.shape
         first = b.integer("divui", b.integer("muli", row, rows), tile.m)
-        width = max(1, columns // tile.panels)
-        for each in range(-(-height * rows // tile.m)):
-            place = Cursor((b.integer("addi", first, each), b.integer("muli", panel, width)), None, 1, address=True)
-            address = b.plain(self.context.evaluate(pointer, place), 1)
+        width, count = max(1, columns // tile.panels), -(-height * rows // tile.m)
+        place = Cursor((first, b.integer("muli", panel, width)), 0, count, address=True)
+        address = self.context.evaluate(pointer, place)
+        if not isinstance(address, Affine):
+            return
+        for each in range(count):
+            start = b.integer("muli", address.stride, each)
             for column in range(0, width, _LINE // element_bytes(element)):
-                line = b.offset(address.name, b.index(column), element)
+                line = b.offset(address.base.name, b.integer("addi", start, column), element)
                 b.line(f'"llvm.intr.prefetch"({line}) {_TO_SECOND_LEVEL} : (!llvm.ptr) -> ()')
 
 
