@@ -116,6 +116,24 @@ def test_products_of_masked_operands(level, turn):
             assert np.array_equal(ragged_dot(a, b, c, m, n, k, level, turn), expected), (m, n, k)
 
 
+@pytest.mark.parametrize("level", EVERY_LEVEL)
+def test_products_of_few_columns_of_a_panel(level):
+    """Which are taken a vector at a time, and all of them where a row of zeros would be multiplied by infinity."""
+    rng = np.random.default_rng(23)
+    c = rng.integers(-9, 9, (32, 128)).astype(np.float32)
+    for n in (0, 1, 15, 16, 17, 33, 48, 49, 63, 64, 65, 80, 111, 113, 127, 128):
+        m, k = 29, 9
+        a, b = rng.integers(-4, 5, (m, k)).astype(np.float32), rng.integers(-4, 5, (k, n)).astype(np.float32)
+        expected = c.copy()
+        expected[:m, :n] += a @ b
+        assert np.array_equal(ragged_dot(a, b, c, m, n, k, level, blocks=(32, 128, 8)), expected), n
+        a[3, 2] = np.inf
+        out = ragged_dot(a, b, c, m, n, k, level, blocks=(32, 128, 8))
+        assert np.isnan(out[3, n:]).all(), n
+        expected[3], out[3] = 0, 0
+        assert np.array_equal(out, expected), n
+
+
 def test_a_large_block_is_asked_for_while_the_one_before_is_multiplied():
     rng = np.random.default_rng(11)
     m, n, k = 130, 70, 200

@@ -303,6 +303,11 @@ class Builder:
         text = f"vector.shuffle {first.name}, {second.name} [{chosen}] : {first.type}, {second.type}"
         return Vector(self.emit(text), first.element, len(lanes))
 
+    def hidden(self, scalar: Scalar) -> Scalar:
+        """The same value, of which LLVM does not know what it is made of."""
+        text = f'llvm.inline_asm "", "=r,0" {scalar.name} : ({scalar.type}) -> {scalar.type}'
+        return self.scalar(text, scalar.element)
+
     # Control.
 
     def loop(self, lower: Scalar, upper: Scalar, step: int, carried: Sequence[Plain], body: Body) -> list[Plain]:

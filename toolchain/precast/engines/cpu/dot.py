@@ -177,7 +177,7 @@ class _Product:
     # The product.
 
     def _multiply(self, sums: Buffer, lazy: bool, batch: tuple[Scalar, ...]) -> None:
-        context, columns = self.context, self.tile.columns
+        context = self.context
         with context.region():
             factors, reach = self.factors(batch), self._find_reach(batch)
             rows = factors.find_rows(reach)
@@ -196,7 +196,8 @@ class _Product:
             def begin(cursor: Cursor) -> Plain:
                 place = full(cursor)
                 form = context.evaluate(self.c, place) if lazy else memory.read_buffer(context, sums, place)
-                total = context.b.plain(form, columns) if columns == 1 else context.b.vector(form, columns)
+                plain = cursor.lane is None
+                total = context.b.plain(form, 1) if plain else context.b.vector(form, cursor.width)
                 return self._without(excess, cursor, total)
 
             def end(cursor: Cursor, total: Plain) -> None:
@@ -249,11 +250,14 @@ class _Product:
     def _find_bounds(self, rows: Packed, panels: Packed, reach: Reach) -> Bounds:
         """What of the tiles is not known to add zeros: a row of zeros does so where the columns are finite."""
         b, tile = self.context.b, self.tile
-        return Bounds(
-            self._bounded(b.index(tile.m), reach.rows, 1, panels.finite),
-            self._bounded(b.index(tile.panels), reach.columns, tile.columns, rows.finite),
-            self._steps(reach.depth) if reach.depth else b.index(tile.k),
-        )
+        depth = self._steps(reach.depth) if reach.depth else b.index(tile.k)
+        height = self._bounded(b.index(tile.m), reach.rows, 1, panels.finite)
+        width = tile.strip or tile.columns
+        in_panel = tile.columns // width
+        strips = self._bounded(b.index(tile.n // width), reach.columns, width, rows.finite)
+        if strips.constant is not None or in_panel == 1:
+            return Bounds(height, b.index(tile.panels) if in_panel > 1 else strips, b.index(0), depth)
+        return Bounds(height, b.integer("divui", strips, in_panel), b.integer("remui", strips, in_panel), depth)
 
     def _steps(self, depth: Scalar) -> Scalar:
         """The steps that a depth takes."""

@@ -16,7 +16,7 @@ from precast.engines.cpu.conditions import find_conditions, transfer
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.grouped import Group
 from precast.engines.cpu.ir import Type, Value, element_bytes
-from precast.engines.cpu.register_tiles import FIRST_LEVEL_BYTES, STEPS, Matrix, Packed, Tile, multiply_add
+from precast.engines.cpu.register_tiles import FIRST_LEVEL_BYTES, Matrix, Packed, Tile, multiply_add
 from precast.engines.cpu.sources import Source, find_source
 from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar
 
@@ -75,10 +75,10 @@ class Factors:
 
     def _find_depth(self, reach: Reach) -> Scalar:
         """How far along K is read."""
-        b, steps = self.context.b, min(STEPS, self.tile.k)
+        b, steps = self.context.b, self.tile.steps
         if reach.depth is None:
             return b.index(self.tile.k)
-        return b.integer("andi", b.integer("addi", reach.depth, steps - 1), -steps)
+        return b.integer("andi", b.integer("addi", reach.depth, steps - 1), -steps) if steps > 1 else reach.depth
 
     def _choose(self, lying: Matrix, conditions: Sequence[Plain], pack: Callable[[], Packed]) -> Packed:
         """The factor as it lies where all conditions hold, else packed."""

@@ -15,7 +15,7 @@ from precast.engines.cpu.ir import ELEMENT_BITS, element_bytes
 from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.values import Affine, Buffer, Cursor, Plain, Scalar
 
-STEPS = 2  # of K in each round
+_WIDE = 4  # vectors of a panel that is worth taking apart
 FIRST_LEVEL_BYTES = 1 << 15
 Begin = Callable[[Cursor], Plain]
 End = Callable[[Cursor, Plain], None]
@@ -31,6 +31,8 @@ class Tile:
     k: int
     rows: int
     columns: int
+    steps: int  # of K in each round
+    strip: int  # columns of a strip of a panel, of which few are computed where that is all that is needed; 0: of none
 
     @property
     def panels(self) -> int:
@@ -49,16 +51,26 @@ class Tile:
 
 @dataclass(frozen=True)
 class Bounds:
-    """How many rows, panels of columns and steps of K are run through."""
+    """How many rows, panels of columns, strips of the panel after them and steps of K are run through."""
 
     rows: Scalar
     panels: Scalar
+    strips: Scalar
     depth: Scalar
 
     @property
     def everywhere(self) -> bool:
         """Whether every tile is computed."""
-        return self.rows.constant is not None and self.panels.constant is not None
+        return all(each.constant is not None for each in (self.rows, self.panels, self.strips))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Neighbouring columns of a panel, all of them or a strip."""
+
+    panel: Scalar
+    first: Scalar
+    width: int
 
 
 @dataclass(frozen=True)
@@ -74,13 +86,23 @@ class Matrix:
     def of(buffer: Buffer) -> Matrix:
         return Matrix(buffer.pointer, buffer.element, buffer.strides, buffer.first)
 
-    def read(self, context: Context, index: Sequence[Scalar], width: int) -> Plain:
-        """So many neighbours along the last dimension."""
+    def find(self, context: Context, index: Sequence[Scalar]) -> str:
+        """The address of an element."""
         b = context.b
         linear = b.index(self.first)
         for each, stride in zip(index, self.strides, strict=True):
             linear = b.integer("addi", linear, b.integer("muli", each, stride))
-        base = Scalar(b.offset(self.pointer, linear, self.element), "ptr")
+        return b.offset(self.pointer, linear, self.element)
+
+    def read(self, context: Context, index: Sequence[Scalar], width: int) -> Plain:
+        """So many neighbours along the last dimension."""
+        return self.read_on(context, self.find(context, index), context.b.index(0), width)
+
+    def read_on(self, context: Context, start: str, steps: Scalar, width: int) -> Plain:
+        """The same from an address on, `steps` further along K."""
+        b = context.b
+        distance = b.integer("muli", steps, self.strides[1])
+        base = Scalar(b.offset(start, distance, self.element), "ptr")
         place = base if width == 1 else Affine(base, b.index(1), self.element)
         return b.plain(memory.load(context, place, None, None, self.element, width), width)
 
@@ -100,7 +122,8 @@ def plan_tile(machine: Machine, m: int, n: int, k: int, element: str) -> Tile:
     """
     lanes = machine.lanes(ELEMENT_BITS[element])
     vectors = min(machine.registers // 8, max(1, n // lanes))
-    return Tile(m, n, k, machine.registers * 3 // 4 // vectors, min(n, vectors * lanes))
+    rows, wide = machine.registers * 3 // 4 // vectors, vectors >= _WIDE
+    return Tile(m, n, k, rows, min(n, vectors * lanes), min(1 if wide else 2, k), lanes if wide else 0)
 
 
 def multiply_add(context: Context, left: Plain, right: Plain, total: Plain) -> Plain:
@@ -133,18 +156,31 @@ class Tiles:
             self._over_rows(lambda row, height: self._over_panels(lambda panel: one(row, height, panel)))
         else:
             self._over_panels(lambda panel: self._over_rows(lambda row, height: one(row, height, panel)))
+        if self.bounds.strips.constant is None:
+            self._over_strips(lambda strip: self._over_rows(lambda row, height: one(row, height, strip)))
 
     def _panels_stay(self) -> bool:
         """Whether all panels stay in the first-level cache while rows pass by; else one does while all rows pass by."""
         tile = self.tile
         return tile.k * tile.n * element_bytes(self.panels.element) <= FIRST_LEVEL_BYTES
 
-    def _over_panels(self, run: Callable[[Scalar], None]) -> None:
+    def _over_panels(self, run: Callable[[Part], None]) -> None:
+        b = self.context.b
+
         def body(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
-            run(panel)
+            run(Part(panel, b.index(0), self.tile.columns))
             return []
 
-        self.context.b.loop(self.context.b.index(0), self.bounds.panels, 1, [], body)
+        b.loop(b.index(0), self.bounds.panels, 1, [], body)
+
+    def _over_strips(self, run: Callable[[Part], None]) -> None:
+        b, width = self.context.b, self.tile.strip
+
+        def body(strip: Scalar, _: list[Plain]) -> Sequence[Plain]:
+            run(Part(self.bounds.panels, b.integer("muli", strip, width), width))
+            return []
+
+        b.loop(b.index(0), self.bounds.strips, 1, [], body)
 
     def _over_rows(self, run: Callable[[Scalar, int], None]) -> None:
         for first, last, height in self._heights():
@@ -163,31 +199,40 @@ class Tiles:
         if high < tile.m:
             yield b.index(high), self.bounds.rows, tile.low
 
-    def _one(self, begin: Begin, end: End, row: Scalar, height: int, panel: Scalar) -> None:
-        b, columns = self.context.b, self.tile.columns
+    def _one(self, begin: Begin, end: End, row: Scalar, height: int, part: Part) -> None:
+        b = self.context.b
         with self.context.scope():
-            column = b.integer("muli", panel, columns)
-            lane = None if columns == 1 else 1
-            places = [Cursor((b.integer("addi", row, r), column), lane, columns) for r in range(height)]
-            steps = min(STEPS, self.tile.k)
-            self.before(row, height, panel)
+            column = b.integer("addi", b.integer("muli", part.panel, self.tile.columns), part.first)
+            lane = None if part.width == 1 else 1
+            places = [Cursor((b.integer("addi", row, r), column), lane, part.width) for r in range(height)]
+            steps = self.tile.steps
+            if part.width == self.tile.columns:
+                self.before(row, height, part.panel)
+            start = b.index(0)
+            lefts = [self._find_row(each.index[0]) for each in places]
+            right = self.panels.find(self.context, (part.panel, start, part.first))
 
             def round_(k: Scalar, totals: list[Plain]) -> Sequence[Plain]:
                 for step in range(steps):
-                    totals = self._step(panel, row, b.integer("addi", k, step), totals)
+                    totals = self._step(lefts, right, b.integer("addi", k, step), part.width, totals)
                 return totals
 
-            totals = b.loop(b.index(0), self.bounds.depth, steps, [begin(each) for each in places], round_)
+            totals = b.loop(start, self.bounds.depth, steps, [begin(each) for each in places], round_)
             for each, total in zip(places, totals, strict=True):
                 end(each, total)
 
-    def _step(self, panel: Scalar, row: Scalar, k: Scalar, totals: list[Plain]) -> list[Plain]:
-        """The products of one column of the rows with one row of the panel."""
-        b, columns = self.context.b, self.tile.columns
-        right = self.panels.read(self.context, (panel, k, b.index(0)), columns)
-        return [self._add(b.integer("addi", row, r), k, right, total) for r, total in enumerate(totals)]
+    def _find_row(self, row: Scalar) -> str:
+        """Where a row begins: in a register of its own where LLVM would add up strides in the innermost loop."""
+        b = self.context.b
+        address = self.rows.find(self.context, (row, b.index(0)))
+        return address if isinstance(self.rows.strides[0], int) else b.hidden(Scalar(address, "ptr")).name
 
-    def _add(self, row: Scalar, k: Scalar, right: Plain, total: Plain) -> Plain:
-        left = self.rows.read(self.context, (row, k), 1)
+    def _step(self, lefts: list[str], right: str, k: Scalar, width: int, totals: list[Plain]) -> list[Plain]:
+        """The products of one column of the rows with one row of the panel, both of which begin at these addresses."""
+        factor = self.panels.read_on(self.context, right, k, width)
+        return [self._add(left, k, factor, total) for left, total in zip(lefts, totals, strict=True)]
+
+    def _add(self, start: str, k: Scalar, right: Plain, total: Plain) -> Plain:
+        left = self.rows.read_on(self.context, start, k, 1)
         assert isinstance(left, Scalar)
         return self.multiply(left, right, total)
