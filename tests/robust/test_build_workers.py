@@ -47,7 +47,8 @@ def wait_until(condition, seconds: float = 300.0) -> None:
 LOOK = """
 import json, math, os, pathlib, signal, sys
 state = [sorted(set(os.environ) - {"PRECAST"}), os.getcwd() == os.environ["HOME"], sys.getrecursionlimit(), math.pi,
-         os.listdir(), len(os.listdir("/proc/self/fd")), signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL]
+         os.listdir(), *(len(os.listdir(f"/proc/self/{name}")) for name in ("fd", "task")),
+         signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL]
 with open(PLACE, "a") as file:
     file.write(json.dumps([os.getpid(), state]) + "\\n")
 """
@@ -60,6 +61,7 @@ SPOIL = {
     "signal": "signal.signal(signal.SIGUSR1, print)",
     "constant": "import math; math.pi = 3.0",
     "file": "open('left', 'w').close()",
+    "watchdog": "import faulthandler; faulthandler.dump_traceback_later(10000, exit=True)",
     "orphan": "if not os.fork():\n    os.fork() or signal.pause()\n    os._exit(0)\nos.wait()",
 }
 
@@ -74,7 +76,7 @@ def test_a_unit_finds_its_process_as_every_other_does(make_job, tmp_path):
     seen = [json.loads(line) for line in place.read_text().splitlines()]
     processes = list(dict.fromkeys(process for process, _ in seen))
     assert all(state == seen[0][1] for _, state in seen), seen
-    assert len(processes) == len(SPOIL) - 1  # one for each that was spoilt; a good one goes on
+    assert len(processes) == len(SPOIL) - 2  # one for each that was spoilt; a good one goes on, as one without watchdog
 
 
 def test_a_process_serves_one_set_of_plugins(make_job):

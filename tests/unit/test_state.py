@@ -41,6 +41,7 @@ MISCHIEF = {
     "signal.signal(signal.SIGTERM, signal.SIG_IGN)": "signals",
     "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2})": "signals",
     "signal.setitimer(signal.ITIMER_REAL, 1000)": "signals",
+    "set_native_timer()": "signals",
     "warnings.simplefilter('error')": "warnings",
     "warnings.showwarning = print": "warnings",
     "locale.setlocale(locale.LC_ALL, 'C')": "locale",
@@ -51,6 +52,7 @@ MISCHIEF = {
     "os.umask(0o077)": "limits",
     "os.nice(1)": "limits",
     "os.set_blocking(kept[0].fileno(), False)": "descriptors",
+    "signal.set_wakeup_fd(kept[0].fileno())": "signals",
     "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))": "limits",
     "threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()": "threads",
     "_thread.start_new_thread(lambda: running.set() or time.sleep(1000), ()), running.wait()": "threads",
@@ -71,6 +73,8 @@ MISCHIEF = {
     "tools.STANDIN = 'other'": "contents of precast.identity.tools",
     "tools.ENGINES['triton'] = 'other'": "contents of precast.identity.tools",
     "tools.Identities.added = len": "contents of precast.identity.tools.Identities",
+    "faulthandler.enable()": "interpreter",
+    "threading.stack_size(1 << 20)": "interpreter",
     "sys.setdlopenflags(sys.getdlopenflags() ^ 0x100)": "interpreter",
     "sys.set_asyncgen_hooks(print)": "interpreter",
     "sys.addaudithook(lambda *_: None)": "interpreter",
@@ -84,8 +88,8 @@ INNOCENT = ["len('x')", "import colorsys", "json.dumps(1)", "warnings.filterwarn
 INNOCENT += ["tempfile.gettempdir()", "sys.dont_write_bytecode = True", "os.mkdir(home.folder + '/precast-hook-1')"]
 
 PROGRAM = """
-import _thread, builtins, codecs, ctypes, dataclasses, decimal, gc, importlib.abc, io, itertools, json, locale, math, os
-import pathlib, random, resource, signal, subprocess, sys, tempfile, threading, time, warnings
+import _thread, builtins, codecs, ctypes, dataclasses, decimal, faulthandler, gc, importlib.abc, io, itertools, json
+import locale, math, os, pathlib, random, resource, signal, subprocess, sys, tempfile, threading, time, warnings
 from precast.identity import tools
 from precast.worker.state import Home, read_state
 home = Home(sys.argv[2])
@@ -96,6 +100,10 @@ def flush_subnormals():  # as libraries do that were linked with -ffast-math
     library.fegetenv(environment)
     environment[29] = environment.raw[29] | 0x80
     library.fesetenv(environment)
+def set_native_timer():  # that of the monotonic clock, which tells nobody when it has run out
+    event = (ctypes.c_int * 16)(0, 0, 0, signal.SIGALRM)
+    event[3] = 1
+    assert not ctypes.CDLL(None).timer_create(1, event, ctypes.byref(ctypes.c_void_p()))
 locale.setlocale(locale.LC_ALL, "C.UTF-8")
 before = None
 for line in json.loads(sys.argv[1]):

@@ -11,6 +11,7 @@ import fcntl
 import os
 import shutil
 import tempfile
+from enum import Enum
 from pathlib import Path
 from types import TracebackType
 
@@ -19,19 +20,32 @@ from precast.store import telling_disk_faults
 _PREFIX = "precast-scratch-"
 
 
+class _Locked(Enum):
+    HERE = "here"
+    BY_OTHERS = "by others"
+    NEVER = "never"  # on a file system that locks no folders, where none is removed either
+
+
 class Scratch:
     """A folder of this process, from construction to `remove`, or for the length of a `with`. `ToolError` when there
     is no place for one."""
 
     def __init__(self) -> None:
         with telling_disk_faults(Path("temporary files")):
-            while True:
-                self.name = tempfile.mkdtemp(prefix=_PREFIX)
-                self._lock = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY)
-                _try_lock(self._lock)
-                if os.path.isdir(self.name):  # nobody took it for a dead one's between these lines
-                    return
-                os.close(self._lock)
+            while not self._make():
+                pass
+
+    def _make(self) -> bool:
+        """Whether a fresh folder is ours: until it is locked, another build may take it for a dead one's."""
+        self.name = tempfile.mkdtemp(prefix=_PREFIX)
+        try:
+            self._lock = os.open(self.name, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            return False
+        if _lock(self._lock) is not _Locked.BY_OTHERS and os.path.isdir(self.name):
+            return True
+        os.close(self._lock)
+        return False
 
     def __enter__(self) -> Path:
         return Path(self.name)
@@ -57,15 +71,17 @@ def _remove_abandoned(place: Path) -> None:
     with contextlib.suppress(OSError):  # another user's, or gone
         descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            if os.fstat(descriptor).st_uid == os.getuid() and _try_lock(descriptor):
+            if os.fstat(descriptor).st_uid == os.getuid() and _lock(descriptor) is _Locked.HERE:
                 shutil.rmtree(place, ignore_errors=True)
         finally:
             os.close(descriptor)
 
 
-def _try_lock(descriptor: int) -> bool:
+def _lock(descriptor: int) -> _Locked:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # locked, or on a file system that locks no folders, where nothing is removed either
-        return False
-    return True
+    except BlockingIOError:
+        return _Locked.BY_OTHERS
+    except OSError:
+        return _Locked.NEVER
+    return _Locked.HERE

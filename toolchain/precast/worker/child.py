@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import faulthandler
 import gc
 import os
 import warnings
@@ -87,6 +88,7 @@ class Worker:
                 event = contextvars.copy_context().run(self._run, request, self._engines.open(name))
             except Exception as error:
                 event = Event("failed", failure=describe_failure(error))
+            faulthandler.cancel_dump_traceback_later()  # it may end the process, and nobody can ask for it
             try:
                 self._state = self._look(request, before)
                 changed = before.changes_to(self._state)

@@ -11,6 +11,7 @@ import _thread
 import builtins
 import codecs
 import ctypes
+import faulthandler
 import fcntl
 import functools
 import gc
@@ -156,7 +157,9 @@ def _interpreter() -> object:
     hooks += [codecs.lookup_error(name) for name in _ERROR_HANDLERS]
     digits = sys.get_int_max_str_digits() if hasattr(sys, "get_int_max_str_digits") else 0
     numbers = (sys.getrecursionlimit(), sys.getswitchinterval(), digits, sys.getdlopenflags(), *_auditors())
-    collecting = (gc.isenabled(), gc.get_threshold(), gc.get_debug())
+    threads = threading.stack_size()
+    threading.stack_size(threads)  # asking sets it to 0
+    collecting = (gc.isenabled(), gc.get_threshold(), gc.get_debug(), faulthandler.is_enabled(), threads)
     rounding = _LIBC.fegetround() if hasattr(_LIBC, "fegetround") else 0
     subnormals = (_LEAST * 1.0, sys.float_info.min / 2)  # libraries may have them flushed to zero
     return ([*map(_Same, hooks)], numbers, collecting, rounding, subnormals, [*vars(builtins)], *_chance())
@@ -188,7 +191,24 @@ def _signals() -> object:
     """Python's handlers (compilers have native ones, for their last words), what is blocked, timers."""
     handlers = [_Same(signal.getsignal(each)) for each in range(1, signal.NSIG)]
     timers = [signal.getitimer(each) for each in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)]
-    return handlers, signal.pthread_sigmask(signal.SIG_BLOCK, ()), timers
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    return handlers, blocked, timers, _read_native_timers(), _read_wakeup()
+
+
+def _read_native_timers() -> bytes:
+    """What the kernel tells of the timers that native code has made; nothing where it is not built for that."""
+    with suppress(OSError), open("/proc/self/timers", "rb") as file:
+        return file.read()
+    return b""
+
+
+def _read_wakeup() -> int:
+    """The descriptor that signals write to; only the main thread may ask."""
+    if threading.current_thread() is not threading.main_thread():
+        return -1
+    descriptor = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(descriptor)
+    return descriptor
 
 
 def _import_system(own_folders: tuple[str, ...]) -> object:
