@@ -24,9 +24,10 @@ class Mark(Pass):
 VALUES = {
     "data": "(HERE / 'table.json').read_text()",
     "module": "importlib.import_module('_hidden').VALUE",
+    "question": "(HERE / 'asked.txt').exists()",
     "folder": "sorted(path.name for path in (HERE / 'tables').iterdir())",
 }
-FILES = {"data": "table.json", "module": "_hidden.py", "folder": "tables/two.txt"}
+FILES = {"data": "table.json", "module": "_hidden.py", "folder": "tables/two.txt", "question": "asked.txt"}
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_what_a_pass_reads_undeclared_is_an_input_of_the_next_build(tree, kind):
     tree.select('use = "mark"\nkernels = "scale"')
     first = tree.build()
     told = [each["message"] for each in first.events if each["event"] == "warning"]
-    assert [message.partition(":")[0] for message in told] == ([] if kind == "folder" else ["scale"])
+    assert [message.partition(":")[0] for message in told] == ([] if kind in ("folder", "question") else ["scale"])
     before = read_ir(tree)
     assert tree.build().steps == []
     tree.write(f"plugins/{FILES[kind]}", "VALUE = 2")

@@ -170,6 +170,7 @@ def test_kernel_that_cannot_be_planned_fails_alone(make, file, old, new, step, t
     [
         ("Default('.')\n", "error: SConstruct does not call `env.Precast()`"),
         ("syntax error\n", "error: SCons ended with exit code 2"),
+        ("import os\nopen('absent')\n", "SConstruct:2:1: error: no such file or directory: absent\n"),
     ],
 )
 def test_wrong_build_script_is_told(make, script, told):

@@ -1,9 +1,12 @@
 /* Loaded before a process's own libraries: writes down what it does to files below a folder, and lets one such call fail.
  *
  * FAULT_ROOT: the folder. FAULT_AT: the number of the call that fails, counted over all processes that share FAULT_COUNT,
- * a file of eight bytes. FAULT_ERRNO: how. FAULT_KEEP: it and all after it. FAULT_LOG: a file that gets one line for each
- * call, in the order in which the calls were made; what a file held when it was synced is copied to FAULT_COPIES. */
+ * a file of eight bytes. FAULT_ERRNO: how. FAULT_KEEP: it and all after it. FAULT_ALL: calls that only ask, list or map
+ * count as well. FAULT_ONLY: the end of the paths whose calls count. FAULT_TOLD: a file that gets what failed. FAULT_LOG: a
+ * file that gets one line for each call, in the order in which the calls were made; what a file held when it was synced is
+ * copied to FAULT_COPIES. */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,19 +17,23 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define REAL(name) static __typeof__(&name) real; if (!real) real = (__typeof__(real))dlsym(RTLD_NEXT, #name)
 
-static const char *root, *copies;
+static const char *root, *copies, *only;
 static int64_t *count, at;
-static int fault, keep, journal = -1, on;
+static int fault, keep, journal = -1, told = -1, on, all;
 
 __attribute__((constructor)) static void start(void) {
-  const char *shared = getenv("FAULT_COUNT"), *lines = getenv("FAULT_LOG");
+  const char *shared = getenv("FAULT_COUNT"), *lines = getenv("FAULT_LOG"), *words = getenv("FAULT_TOLD");
   root = getenv("FAULT_ROOT");
   copies = getenv("FAULT_COPIES");
+  only = getenv("FAULT_ONLY");
+  all = getenv("FAULT_ALL") != NULL;
   if (!root || !shared) return;
   int file = open(shared, O_RDWR | O_CLOEXEC);
   if (file < 0) return;
@@ -37,6 +44,7 @@ __attribute__((constructor)) static void start(void) {
   fault = getenv("FAULT_ERRNO") ? atoi(getenv("FAULT_ERRNO")) : EIO;
   keep = getenv("FAULT_KEEP") != NULL;
   if (lines) journal = open(lines, O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (words) told = open(words, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   on = 1;
 }
 
@@ -49,7 +57,7 @@ static int ours(int folder, const char *path, char *full) {
       if (!getcwd(base, sizeof base)) return 0;
     } else {
       snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
-      ssize_t size = readlink(link, base, sizeof base - 1);
+      ssize_t size = syscall(SYS_readlink, link, base, sizeof base - 1);
       if (size < 0) return 0;
       base[size] = 0;
     }
@@ -63,9 +71,16 @@ static int ours(int folder, const char *path, char *full) {
 
 static int ours_open(int file, char *full) { return file > 2 && ours(file, "", full); }
 
-static int fails(void) {
+static int ends_with(const char *path, const char *end) {
+  size_t size = strlen(path), more = strlen(end);
+  return size >= more && !strcmp(path + size - more, end);
+}
+
+static int fails(const char *call, const char *path) {
+  if (only && !ends_with(path, only)) return 0;
   int64_t number = __atomic_add_fetch(count, 1, __ATOMIC_SEQ_CST);
   if (!at || (keep ? number < at : number != at)) return 0;
+  if (told >= 0) dprintf(told, "%s %s\n", call, path);
   errno = fault;
   return 1;
 }
@@ -90,10 +105,10 @@ static void end(int done, const char *what, const char *path, const char *other)
   char full[8192];                                                                                \
   if (flags & (O_CREAT | O_TMPFILE)) { va_list rest; va_start(rest, flags); mode = va_arg(rest, mode_t); va_end(rest); } \
   if (!ours(folder, path, full)) return real(__VA_ARGS__, flags, mode);                           \
-  if (fails()) return -1;                                                                         \
+  if (fails(#name, full)) return -1;                                                              \
   if (!(flags & O_CREAT)) return real(__VA_ARGS__, flags, mode);                                  \
   begin();                                                                                        \
-  int fresh = access(full, F_OK) != 0, file = real(__VA_ARGS__, flags, mode);                     \
+  int fresh = syscall(SYS_access, full, F_OK) != 0, file = real(__VA_ARGS__, flags, mode);                     \
   end(file >= 0 && fresh, "create", full, "");                                                    \
   return file
 
@@ -107,7 +122,7 @@ int openat64(int folder, const char *path, int flags, ...) { OPEN(openat64, fold
   char source[8192], target[8192];                                                                \
   if (!ours(to_folder, to, target)) return real(__VA_ARGS__);                                     \
   ours(from_folder, from, source);                                                                \
-  if (fails()) return -1;                                                                         \
+  if (fails(#name, target)) return -1;                                                            \
   begin();                                                                                        \
   int code = real(__VA_ARGS__);                                                                   \
   end(code == 0, what, target, source);                                                           \
@@ -121,7 +136,7 @@ int linkat(int a, const char *from, int b, const char *to, int flags) { MOVE(lin
   REAL(name);                                                                                     \
   char full[8192];                                                                                \
   if (!ours(folder, path, full)) return real(__VA_ARGS__);                                        \
-  if (fails()) return -1;                                                                         \
+  if (fails(#name, full)) return -1;                                                              \
   begin();                                                                                        \
   int code = real(__VA_ARGS__);                                                                   \
   end(code == 0, what, full, other);                                                              \
@@ -137,7 +152,7 @@ int fsync(int file) {
   REAL(fsync);
   char full[8192], copy[64] = "";
   if (!ours_open(file, full)) return real(file);
-  if (fails()) return -1;
+  if (fails("fsync", full)) return -1;
   begin();
   struct stat status;
   if (copies && !fstat(file, &status) && S_ISREG(status.st_mode)) {
@@ -159,7 +174,7 @@ int fsync(int file) {
 #define MOVES_BYTES(name, type, ...)                                                              \
   REAL(name);                                                                                     \
   char full[8192];                                                                                \
-  if (ours_open(file, full) && fails()) return -1;                                                \
+  if (ours_open(file, full) && fails(#name, full)) return -1;                                                \
   return real(file, __VA_ARGS__)
 
 ssize_t read(int file, void *data, size_t size) { MOVES_BYTES(read, ssize_t, data, size); }
@@ -167,3 +182,36 @@ ssize_t write(int file, const void *data, size_t size) { MOVES_BYTES(write, ssiz
 ssize_t pread64(int file, void *data, size_t size, off64_t from) { MOVES_BYTES(pread64, ssize_t, data, size, from); }
 ssize_t pwrite64(int file, const void *data, size_t size, off64_t from) { MOVES_BYTES(pwrite64, ssize_t, data, size, from); }
 int ftruncate64(int file, off64_t size) { MOVES_BYTES(ftruncate64, int, size); }
+int fdatasync(int file) { REAL(fdatasync); char full[8192]; return ours_open(file, full) && fails("fdatasync", full) ? -1 : real(file); }
+
+/* What only asks, lists or maps, and what changes no folder. */
+#define ASKS(name, failed, folder, path, ...)                                                     \
+  REAL(name);                                                                                     \
+  char full[8192];                                                                                \
+  if (all && ours(folder, path, full) && fails(#name, full)) return failed;                       \
+  return real(__VA_ARGS__)
+#define ASKS_OPEN(name, failed, file, ...)                                                        \
+  REAL(name);                                                                                     \
+  char full[8192];                                                                                \
+  if (all && ours_open(file, full) && fails(#name, full)) return failed;                          \
+  return real(__VA_ARGS__)
+
+int stat64(const char *path, struct stat64 *out) { ASKS(stat64, -1, AT_FDCWD, path, path, out); }
+int lstat64(const char *path, struct stat64 *out) { ASKS(lstat64, -1, AT_FDCWD, path, path, out); }
+int fstat64(int file, struct stat64 *out) { ASKS_OPEN(fstat64, -1, file, file, out); }
+int fstatat64(int folder, const char *path, struct stat64 *out, int flags) { ASKS(fstatat64, -1, folder, path, folder, path, out, flags); }
+int access(const char *path, int mode) { ASKS(access, -1, AT_FDCWD, path, path, mode); }
+int faccessat(int folder, const char *path, int mode, int flags) { ASKS(faccessat, -1, folder, path, folder, path, mode, flags); }
+ssize_t readlink(const char *path, char *out, size_t size) { ASKS(readlink, -1, AT_FDCWD, path, path, out, size); }
+ssize_t readlinkat(int folder, const char *path, char *out, size_t size) { ASKS(readlinkat, -1, folder, path, folder, path, out, size); }
+int chmod(const char *path, mode_t mode) { ASKS(chmod, -1, AT_FDCWD, path, path, mode); }
+int fchmod(int file, mode_t mode) { ASKS_OPEN(fchmod, -1, file, file, mode); }
+int utimensat(int folder, const char *path, const struct timespec times[2], int flags) { ASKS(utimensat, -1, folder, path, folder, path, times, flags); }
+int truncate64(const char *path, off64_t size) { ASKS(truncate64, -1, AT_FDCWD, path, path, size); }
+int flock(int file, int how) { ASKS_OPEN(flock, -1, file, file, how); }
+DIR *opendir(const char *path) { ASKS(opendir, NULL, AT_FDCWD, path, path); }
+DIR *fdopendir(int file) { ASKS_OPEN(fdopendir, NULL, file, file); }
+struct dirent64 *readdir64(DIR *folder) { ASKS_OPEN(readdir64, NULL, dirfd(folder), folder); }
+void *mmap64(void *at_place, size_t size, int how, int flags, int file, off64_t from) { ASKS_OPEN(mmap64, MAP_FAILED, file, at_place, size, how, flags, file, from); }
+ssize_t sendfile64(int to, int file, off64_t *from, size_t size) { ASKS_OPEN(sendfile64, -1, to, to, file, from, size); }
+ssize_t copy_file_range(int file, off64_t *from, int to, off64_t *place, size_t size, unsigned flags) { ASKS_OPEN(copy_file_range, -1, to, file, from, to, place, size, flags); }

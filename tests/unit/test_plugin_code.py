@@ -165,6 +165,55 @@ def late():
     }
 
 
+ASKED = {
+    "os.path.exists(here / 'asked')": (ReadKind.PLACE, "plugins/asked"),
+    "os.path.isfile(here / 'table.json')": (ReadKind.DATA, "plugins/table.json"),
+    "(here / 'more').is_dir()": (ReadKind.PLACE, "plugins/more"),
+    "(here / 'asked').exists()": (ReadKind.PLACE, "plugins/asked"),
+    "os.path.getsize(here / 'table.json')": (ReadKind.DATA, "plugins/table.json"),
+    "os.access(os.fsencode(here / 'asked'), os.R_OK)": (ReadKind.PLACE, "plugins/asked"),
+    "os.path.islink(here / 'asked')": (ReadKind.PLACE, "plugins/asked"),
+    "os.access('table.json', os.R_OK, dir_fd=os.open(here, os.O_RDONLY))": (ReadKind.DATA, "plugins/table.json"),
+    "importlib.util.find_spec('asked')": (ReadKind.PLACE, "plugins/asked.py"),
+}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["loading", "running"])
+@pytest.mark.parametrize("question", ASKED)
+def test_what_a_plugin_asks_of_files_is_seen(tmp_path, question, late):
+    start = "import importlib.util, os\nfrom pathlib import Path\nhere = Path(__file__).parent\n"
+    asking = f"def ask():\n    return {question}\n" + ("" if late else "ask()\n")
+    write(tmp_path, {"plugins/a": start + asking + PASS, "plugins/more/x": ""})
+    (tmp_path / "plugins/table.json").write_text("{}")
+    namespace = Namespace("plugins/a.py", tmp_path)
+    module = namespace.load()
+    if late:
+        before = namespace.undeclared(knows_packages=True)
+        with namespace.inside():
+            module.ask()
+        os.path.exists(tmp_path / "plugins/not the plugin's question")
+        assert ASKED[question] not in {(each.kind, each.name) for each in before}
+    found = {(each.kind, each.name) for each in namespace.undeclared(knows_packages=True)}
+    assert ASKED[question] in found and not [each for each in found if "not the plugin's" in each[1]]
+
+
+@pytest.mark.parametrize("name", ["plugins/asked", "plugins/more", "plugins/table.json"])
+def test_an_answer_that_changes_makes_a_probe_stale(tmp_path, name):
+    asking = f"import os\nassert os.path.exists({str(tmp_path / name)!r}) is {name != 'plugins/asked'}\n"
+    write(tmp_path, {"plugins/a": asking + PASS, "plugins/more/x": ""})
+    (tmp_path / "plugins/table.json").write_text("{}")
+    probe = probe_module("plugins/a.py", tmp_path)
+    assert is_fresh(probe, tmp_path)
+    path = tmp_path / name
+    if path.is_dir():
+        path.rename(tmp_path / "gone")
+    elif path.exists():
+        path.unlink()
+    else:
+        path.mkdir()
+    assert not is_fresh(probe, tmp_path)
+
+
 @pytest.fixture
 def outside(tmp_path, monkeypatch):
     """A package beside the project that a plugin depends on, and one that that depends on."""

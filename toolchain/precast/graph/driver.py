@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import sys
 import threading
@@ -28,9 +27,6 @@ from precast.progress.events import Reporter, Summary
 from precast.project import read_project
 from precast.scratch import remove_abandoned
 from precast.store import reason_of, telling_disk_faults
-
-_DISK_FAULT = re.compile(r"OSError: \[Errno \d+\] (.*):")
-_IN_SCONS = "/SCons/Script/"
 
 
 def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Session], None] | None = None) -> Summary:
@@ -109,37 +105,6 @@ def _heeding_signals(session: Session) -> Iterator[None]:
             signal.signal(number, before[number])
 
 
-class _Output:
-    """What SCons prints, handed on; but for the place in SCons where it could not read a script: `reason` is why."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-        self._held: list[str] = []
-        self._lock = threading.Lock()
-        self.reason = ""
-
-    def hear(self, line: str) -> None:
-        """A line, from any thread."""
-        with self._lock:
-            self._held.append(line)
-            fault = _DISK_FAULT.fullmatch(self._held[0])
-            if fault is None or (len(self._held) == 2 and _IN_SCONS not in line):
-                self._hand_on()
-            elif len(self._held) == 3:
-                self.reason = fault[1].lower()
-                self._held.clear()
-
-    def end(self) -> None:
-        """Hands on what was not whole."""
-        with self._lock:
-            self._hand_on()
-
-    def _hand_on(self) -> None:
-        for line in self._held:
-            self._say(line)
-        self._held.clear()
-
-
 def _run_graph(session: Session) -> None:
     """Has SCons build the release; what SCons and the C compiler print goes to standard error."""
     from precast.graph import scons_surface
@@ -155,18 +120,14 @@ def _run_graph(session: Session) -> None:
         arguments += ["-f", str(script)]
     errors = sys.stderr
     try:
-        read_bounded(script)  # of what cannot be read SCons would print where in SCons it found out
+        read_bounded(script)  # as nothing else is read: not what is a pipe, or has no end
     except OSError as error:
         raise ToolError(f"cannot read `{script.name}`: {reason_of(error)}") from None
-    output = _Output(lambda line: session.tell_output(line, errors))
     with telling_disk_faults(session.folder / BUILD):
-        code = scons_surface.run_scons(arguments, output.hear)
-    output.end()
+        code = scons_surface.run_scons(arguments, script.name, lambda line: session.tell_output(line, errors))
     if session.fault is not None:
         raise session.fault
     if not code and not session.begun:
         raise ToolError(f"{SCONSTRUCT} does not call `env.Precast()`", hint="`precast init` shows one that does")
     if code and not session.failures and not session.interrupted:
-        if output.reason:
-            raise ToolError(f"cannot read `{script.name}`: {output.reason}")
         raise ToolError(f"SCons ended with exit code {code}", hint="what it said stands above")

@@ -165,18 +165,21 @@ class Index:
         return digest_file(place) if os.path.islink(place) else self.digest(path) or ABSENT
 
     def digest(self, path: str) -> str | None:
-        """The digest of a file as it is now; None when it is not there. Links are read anew each time."""
-        place = path if path.startswith("/") else f"{self._root_text}/{path}"
+        """The digest of a file as it is now; None when it cannot be read. Links are read anew each time."""
         try:
-            status = os.lstat(place)
-            known = self._files.get(path)
-            if known is not None and known.matches(status):  # thousands of times, so before all else
-                return known.digest
-            if stat.S_ISLNK(status.st_mode):
-                return digest_of_link(Path(place))
-            state = look_at(place, known, status)
+            return self._look_at(path)
         except OSError:
             return None
+
+    def _look_at(self, path: str) -> str:
+        place = path if path.startswith("/") else f"{self._root_text}/{path}"
+        status = os.lstat(place)
+        known = self._files.get(path)
+        if known is not None and known.matches(status):  # thousands of times, so before all else
+            return known.digest
+        if stat.S_ISLNK(status.st_mode):
+            return digest_of_link(Path(place))
+        state = look_at(place, known, status)
         self._keep(path, state)
         return state.digest
 
@@ -211,13 +214,15 @@ class Index:
         return record
 
     def digests(self, paths: Iterable[str]) -> dict[str, str]:
-        """The digests of files by path, in the order of their paths; `ToolError` when one is not there."""
+        """The digests of files by path, in the order of their paths; `ToolError` when one cannot be read."""
         digests = {}
         for path in sorted(set(paths)):
-            digest = self.digest(path)
-            if digest is None:
-                raise ToolError(f"{path} is gone", hint="run the same again")
-            digests[path] = digest
+            try:
+                digests[path] = self._look_at(path)
+            except (FileNotFoundError, NotADirectoryError):
+                raise ToolError(f"{path} is gone", hint="run the same again") from None
+            except OSError as error:
+                raise ToolError(f"cannot read {path}: {reason_of(error)}") from error
         return digests
 
     def forget(self, names: Iterable[str]) -> None:

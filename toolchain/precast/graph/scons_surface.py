@@ -35,9 +35,10 @@ import SCons.Taskmaster.Job
 import SCons.Tool.gcc
 
 from precast.diagnostic import format_error
-from precast.errors import PrecastError, ToolError
+from precast.errors import Place, PrecastError, ToolError
 from precast.graph.session import Session
 from precast.graph.signatures import SignatureFile
+from precast.store import reason_of
 
 _File = SCons.Node.FS.File
 FLAGS_VARIABLE = "SCONSFLAGS"  # words that SCons puts before those of its command line
@@ -282,19 +283,48 @@ def _asked_once(detect_version: Callable[[Any, Any], Any]) -> Callable[[Any, Any
     return ask
 
 
-def run_scons(arguments: list[str], say: Callable[[str], None]) -> int:
-    """Runs SCons in this process, deaf to `SCONSFLAGS`; its exit code. `say` gets each line that it prints, or that a
-    program which it runs prints: nothing writes where a bar is drawn."""
-    lines = Lines(say)
-    platform, run_program = SCons.Platform.posix, SCons.Platform.posix.exec_subprocess
-    platform.exec_subprocess = partial(_run_program, lines)
-    gcc, detect_version = SCons.Tool.gcc, SCons.Tool.gcc.detect_version
-    gcc.detect_version = _asked_once(detect_version)
+def _tell_exception(script: str, tell: Callable[..., None]) -> None:
+    """Tells of an exception that left SCons's script. SCons prints where in the script that was, or, if it read none,
+    where in SCons; it does so on the standard error that there was when it was imported. What a disk refused is a
+    `ToolError`."""
+    error, trace = sys.exc_info()[1:]
+    if not isinstance(error, OSError):
+        tell(sys.stderr)
+        return
+    while trace and SCons.Script._SConscript.stack_bottom not in trace.tb_frame.f_locals:
+        trace = trace.tb_next
+    if trace is None:
+        raise ToolError(f"cannot read `{script}`: {reason_of(error)}") from None
+    about = f": {error.filename}" if error.filename else ""
+    raise ToolError(f"{reason_of(error)}{about}", Place(script, trace.tb_lineno)) from None
+
+
+@contextlib.contextmanager
+def _replacing(owner: Any, **members: Any) -> Iterator[None]:
+    before = {name: getattr(owner, name) for name in members}
+    vars(owner).update(members)
     try:
-        with contextlib.redirect_stdout(lines), contextlib.redirect_stderr(lines):
+        yield
+    finally:
+        vars(owner).update(before)
+
+
+def run_scons(arguments: list[str], script: str, say: Callable[[str], None]) -> int:
+    """Runs SCons in this process on a file of the name `script`, deaf to `SCONSFLAGS`; its exit code. `say` gets each
+    line that it prints, or that a program which it runs prints: nothing writes where a bar is drawn."""
+    lines = Lines(say)
+    gcc, scripts = SCons.Tool.gcc, SCons.Script._SConscript
+    tell = scripts.SConscript_exception
+    try:
+        with (
+            _replacing(SCons.Platform.posix, exec_subprocess=partial(_run_program, lines)),
+            _replacing(gcc, detect_version=_asked_once(gcc.detect_version)),
+            _replacing(scripts, SConscript_exception=partial(_tell_exception, script, tell)),
+            contextlib.redirect_stdout(lines),
+            contextlib.redirect_stderr(lines),
+        ):
             return _run_main(arguments)
     finally:
-        platform.exec_subprocess, gcc.detect_version = run_program, detect_version
         lines.end()
 
 

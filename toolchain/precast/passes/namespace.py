@@ -55,13 +55,14 @@ class Namespace(importlib.abc.MetaPathFinder):
     """
 
     def __init__(self, origin: str, project: Path, contents: Mapping[Path, bytes] | None = None) -> None:
-        self.origin, self._project, self.watch = origin, project, Watch(project)
+        self.origin, self._project = origin, project
         self._contents = {str(path): data for path, data in (contents or {}).items()}
         self._declared = frozenset(self._contents)
         self._modules: dict[str, ModuleType] = {}
         self._depth = 0
         self._file = project / origin if origin.endswith(".py") else None
         self._folders, self.own = self._find_own()
+        self.watch = Watch(project, self.own)
         self._loader = type("OwnLoader", (_OwnLoader,), {"contents": self._contents})
 
     def _find_own(self) -> tuple[tuple[str, ...], frozenset[str]]:

@@ -33,7 +33,7 @@ from precast.passes.probes import Fault, PluginRecord, Probe, SeenFile, sealed, 
 from precast.passes.resources import glob_folders, name_resource, resolve_resource
 from precast.passes.standins import has_triton, let_compilers_be_missing
 from precast.passes.watching import is_installed_code
-from precast.reads import ABSENT, ReadKind, digest_directory
+from precast.reads import ABSENT, Read, ReadKind, digest_directory
 from precast.store import write_file
 
 
@@ -75,7 +75,7 @@ class _Seen:
     folders: tuple[Path, ...]
     outside_digest: str
     outside_files: tuple[Path, ...]
-    absent: tuple[str, ...]  # where modules were looked for and not found
+    absent: tuple[str, ...]  # where modules were looked for, or what was asked about, and not found
 
     @staticmethod
     def of(namespace: Namespace, files: Iterable[str], project: Path) -> _Seen:
@@ -83,7 +83,7 @@ class _Seen:
         code = [path for name in named if (path := _resolve(name, project)).suffix == ".py"]
         outside = find_outside(code, namespace.own)
         reads = namespace.watch.reads
-        listed = tuple(project / each.name for each in reads if each.kind is ReadKind.DIRECTORY)
+        listed = tuple(project / each.name for each in reads if _is_folder(each))
         opened = [project / each.name for each in reads if each.kind is ReadKind.DATA]
         named |= {name_resource(path, project) for path in opened if not is_installed_code(path)}
         digests = [(name_resource(each, project), digest_directory(each)) for each in listed]
@@ -97,6 +97,11 @@ class _Seen:
         paths = [_path_of(name, project) for name in names if ":" not in name or has_triton()]
         own = [SeenFile(path, digest_files(project, (path,))) for path in dict.fromkeys(paths)]
         return (*own, *(_see_installed(path) for path in self.outside_files if str(path) not in paths))
+
+
+def _is_folder(read: Read) -> bool:
+    """Whether a folder was listed, or asked about and is there."""
+    return read.kind is ReadKind.DIRECTORY or (read.kind is ReadKind.PLACE and read.digest != ABSENT)
 
 
 def _see_installed(path: Path) -> SeenFile:

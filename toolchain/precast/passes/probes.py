@@ -78,7 +78,7 @@ class Probe:
     faults: tuple[Fault, ...] = ()
     files: tuple[SeenFile, ...] = ()
     folders: tuple[SeenFile, ...] = ()  # whose names decide what it reads
-    absent: tuple[str, ...] = ()  # where modules were looked for in vain
+    absent: tuple[str, ...] = ()  # where modules were looked for in vain, or what was asked about
     format: int = FORMAT
     seal: str = ""  # a digest of all the rest
 

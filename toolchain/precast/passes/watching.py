@@ -1,8 +1,9 @@
 """What a plugin's Python code reads while it runs: files, folders, and variables of the environment.
 
 In: code that runs in `Watch.watching`. Out: `Read` values with digests as of the moment of reading. Python raises an
-audit event for every file that it opens and every folder that it lists, and none for the environment, which is a
-recording mapping meanwhile. What native code and other programs read is not seen.
+audit event for every file that it opens and every folder that it lists; none for the environment, which is a recording
+mapping meanwhile, nor for what is only asked of a file, where other functions stand in the places of those of `os`.
+What native code and other programs read is not seen.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import os
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -27,14 +29,44 @@ INSTALLED_FOLDERS = frozenset(("site-packages", "dist-packages"))
 LISTINGS = ("os.listdir", "os.scandir")
 EVENTS = frozenset({"open", "import", "ctypes.dlopen", "sqlite3.connect", *LISTINGS})
 CODE = (".py", ".pyc", ".so", ".pyd")
+# Functions of `os` that raise no event, or one without the folder that a path is relative to.
+QUESTIONS = ("stat", "lstat", "access", "readlink", "open")
+SILENT = frozenset({"precast", "mlir", "triton"})  # what they ask is no question of a plugin's
 PRIVATE_VARIABLES = ("TMPDIR", "HOME")  # a process's own: they say where its scratch folder is
 
 
-class Watch:
-    """The reads of one plugin; names are relative to the folder `project` where they are inside."""
+@contextmanager
+def hearing_questions(answer: Callable[..., Any]) -> Iterator[None]:
+    """Has `answer(function, path, …)` answer in the place of each function that tells of files."""
+    before = {name: getattr(os, name) for name in QUESTIONS}
+    for name, function in before.items():
+        setattr(os, name, functools.wraps(function)(functools.partial(answer, function)))
+    try:
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(os, name, function)
 
-    def __init__(self, project: Path) -> None:
-        self._project = project.resolve()
+
+def asked_path(path: Any, folder: int | None) -> str | None:
+    """The path that a question is about, which may be relative to an open folder; None for an open file."""
+    if not isinstance(path, str | bytes | os.PathLike):
+        return None
+    name = os.fsdecode(path)
+    return name if folder is None else os.path.join(path_of(folder), name)
+
+
+def path_of(descriptor: int) -> str:
+    """What a descriptor was opened by."""
+    return os.readlink(f"/proc/self/fd/{descriptor}")
+
+
+class Watch:
+    """The reads of one plugin; names are relative to the folder `project` where they are inside. `own` are the names of
+    its modules, wherever these are installed."""
+
+    def __init__(self, project: Path, own: frozenset[str] = frozenset()) -> None:
+        self._project, self._own = project.resolve(), own
         # Asked now: an audit hook must wait for no lock that what it hears may hold.
         self._scratch = tempfile.gettempdir()
         is_shared(self._project)
@@ -51,7 +83,8 @@ class Watch:
             if kind is os._Environ:
                 environment.__class__ = _RecordingEnvironment
         try:
-            yield
+            with hearing_questions(self._answer):
+                yield
         finally:
             for environment, kind in environments:
                 environment.__class__ = kind
@@ -79,10 +112,39 @@ class Watch:
             self._busy = False
 
     def see_place(self, path: Path) -> None:
-        """Remembers where a module was looked for."""
+        """Remembers where a module was looked for, and what was asked about and is no file."""
         if self._counts(path):
             name = path.relative_to(self._project) if path.is_relative_to(self._project) else path
             self._found.setdefault((ReadKind.PLACE, name.as_posix()), digest_place(path))
+
+    def _answer(self, function: Callable[..., Any], path: Any, *arguments: Any, **keywords: Any) -> Any:
+        """What `function` answers, after the plugin's code was heard to ask."""
+        folder = keywords.get("dir_fd")
+        is_told = folder is None and function.__name__ == "open"
+        if not is_told and not self._busy and self._is_asked_at(sys._getframe(1)):
+            self._see_question(asked_path(path, folder))
+        return function(path, *arguments, **keywords)
+
+    def _is_asked_at(self, frame: types.FrameType | None) -> bool:
+        """Whether the plugin's code asks at `frame`: the innermost that is not of Python's own library decides. Other
+        packages look around for themselves: they count by their version."""
+        while frame is not None:
+            name, file = str(frame.f_globals.get("__name__", "")).partition(".")[0], Path(frame.f_code.co_filename)
+            if not file.name.startswith("<frozen") and not is_standard_library(file):
+                return name not in SILENT and (name in self._own or not _is_installed(file))
+            frame = frame.f_back
+        return False
+
+    def _see_question(self, name: str | None) -> None:
+        """Remembers what is asked about, of a file all that it holds: its size may be asked. Of the folders around the
+        project nothing is."""
+        path = Path(os.path.abspath(name or "/"))
+        if self._project.is_relative_to(path):
+            return
+        if digest_place(path) == "file":
+            self.see_path(path)
+        else:
+            self.see_place(path)
 
     def see_variable(self, name: str) -> None:
         """Remembers a variable of the environment that was asked for."""

@@ -9,7 +9,6 @@ whose content is never the same.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import sys
 import types
@@ -19,10 +18,13 @@ from typing import Any
 
 from precast.passes.watching import (
     INSTALLED_FOLDERS,
+    asked_path,
     database_file,
+    hearing_questions,
     is_installed_code,
     is_shared,
     is_standard_library,
+    path_of,
     source_of,
 )
 from precast.reads import (
@@ -48,9 +50,6 @@ CARRIERS = frozenset({
     "inspect", "sqlite3", "importlib", "_frozen_importlib", "_frozen_importlib_external", "zipimport",
 })  # fmt: skip
 IMPORT_SYSTEM = ("<frozen importlib", "<frozen zipimport")
-# Functions of `os` that raise no event, or one without the folder that a path is relative to.
-QUESTIONS = ("stat", "lstat", "access", "readlink", "open")
-
 LISTINGS = ("os.listdir", "os.scandir")
 EVENTS = {
     "open": ReadKind.DATA,
@@ -169,7 +168,7 @@ class ReadRecorder:
         os.environ = RecordedEnvironment(environment, recording)  # type: ignore[assignment]  # noqa: B003
         self._recording = recording
         try:
-            with self._hearing_questions():
+            with hearing_questions(self._answer):
                 yield
         finally:
             self._recording = None
@@ -179,17 +178,6 @@ class ReadRecorder:
                 name: after.get(name) for name in {**before, **after} if before.get(name) != after.get(name)
             }
             _change(environment, {name: before.get(name) for name in recording.changed})
-
-    @contextlib.contextmanager
-    def _hearing_questions(self) -> Iterator[None]:
-        before = {name: getattr(os, name) for name in QUESTIONS}
-        for name, function in before.items():
-            setattr(os, name, functools.wraps(function)(functools.partial(self._answer, function)))
-        try:
-            yield
-        finally:
-            for name, function in before.items():
-                setattr(os, name, function)
 
     def _answer(self, function: Callable[..., Any], path: Any, *arguments: Any, **keywords: Any) -> Any:
         """What `function` answers, after code for kernels was heard to ask."""
@@ -225,14 +213,8 @@ class ReadRecorder:
 
 
 def _note_question(recording: Recording, path: Any, folder: int | None) -> None:
-    if isinstance(path, str | bytes | os.PathLike):
-        name = os.fsdecode(path)
-        recording.note_question(name if folder is None else os.path.join(path_of(folder), name))
-
-
-def path_of(descriptor: int) -> str:
-    """What a descriptor was opened by."""
-    return os.readlink(f"/proc/self/fd/{descriptor}")
+    if name := asked_path(path, folder):
+        recording.note_question(name)
 
 
 def _change(environment: MutableMapping[str, str], changed: Mapping[str, str | None]) -> None:
