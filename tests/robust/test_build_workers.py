@@ -116,6 +116,45 @@ for name in os.listdir("/proc/self/fd"):
     assert result.unit == str(job.unit) and Path(job.output, "facts.json").exists()
 
 
+FLOOD = r"""
+def flood(descriptor):
+    while True:
+        os.write(descriptor, words)
+import os, threading
+for name in os.listdir("/proc/self/fd"):
+    try:
+        if int(name) > 2: os.write(int(name), b"\n")
+    except OSError: continue
+    threading.Thread(target=flood, args=(int(name),), daemon=True).start()
+threading.Event().wait()
+"""
+
+
+FLOODS = {
+    "events": """words = b'{"kind":"step","step":{"stage":"ttir"}}\\n' * 1000""",
+    "nothing": r"words = b'\n' * 1000",
+    "half a word": "words = b'{'",
+}
+
+
+@pytest.mark.parametrize("words", tiers(FLOODS, "events"))
+def test_a_job_that_floods_its_pipe_has_its_time_limit(make_job, words):
+    with WorkerPool(1) as pool:
+        error = pool.submit(make_job(words + FLOOD, time_limit_s=1.0)).exception(timeout=300)
+        assert isinstance(error, CompileError) and error.message == "the compiler did not end within 1 s"
+
+
+def test_all_that_a_worker_says_of_its_job_is_events(make_job, monkeypatch):
+    from precast.worker import process
+
+    said, parse = [], process.from_json
+    monkeypatch.setattr(process, "from_json", lambda line, kind: said.append(parse(line, kind)) or said[-1])
+    with WorkerPool(1) as pool:
+        job = make_job()
+        result = pool.submit(job).result()
+    assert [each.kind for each in said] == ["ready", *["step"] * (len(result.stages) + 1), "done"]
+
+
 def test_a_fork_that_goes_on_like_the_worker_is_not_heard(make_job, tmp_path):
     code = f"""
 import os, pathlib

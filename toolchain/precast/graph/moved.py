@@ -5,8 +5,10 @@ In: a session whose units are built. Out: the names of files that are not what t
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+from precast.digest import look_at
 from precast.graph.session import Session
 from precast.graph.steps import UnitStep
 from precast.passes.registry import find_changed
@@ -17,18 +19,28 @@ MOST_NAMES = 3
 
 def find_moved(session: Session) -> list[str]:
     """The files, sorted. One that was edited and put back has not moved, unless a unit read it in between."""
-    seen = {*_seen_by_plan(session), *_read_by_units(session)}
+    seen = {*_read_of_plan(session), *_read_by_units(session)}
     moved = {name for name, digest in seen if session.index.digest_content(name) != digest}
+    moved.update(_looked_at_by_plan(session))
     for probe in session.probes:
         moved |= set(find_changed(probe, session.folder))
     return sorted(moved)
 
 
-def _seen_by_plan(session: Session) -> Iterator[tuple[str, str]]:
-    looks = session.plan.looks
-    for path, state in looks.files.items():
-        yield session.name_from_here(path), state.digest
-    for read in looks.reads:
+def _looked_at_by_plan(session: Session) -> Iterator[str]:
+    """Those of the files that the plan remembers as they were: most need not be read again, Triton's library least."""
+    for path, state in session.plan.looks.files.items():
+        place = os.path.join(session.origin, path)
+        try:
+            same = look_at(place, state).digest == state.digest
+        except OSError:
+            same = False
+        if not same:
+            yield session.name_from_here(path)
+
+
+def _read_of_plan(session: Session) -> Iterator[tuple[str, str]]:
+    for read in session.plan.looks.reads:
         if read.kind in FILES:
             yield session.name_from_here(read.name), read.digest
 

@@ -136,19 +136,19 @@ class WorkerProcess:
             self._process.wait()
 
     def _wait(self, deadline: float, memory_limit: int, on_step: Callable[[Step], None]) -> Event:
-        started = time.monotonic()
+        started = looked = time.monotonic()
         while True:
             event = self._next_event()
-            if event is None:
+            if event is not None and event.token == self._token:  # else of a process that had the pipe
+                if event.kind == "wanted" and self._fetch is not None:
+                    deadline += self._answer(self._fetch, event.key)
+                elif event.kind != "step" or event.step is None:
+                    return event
+                else:
+                    on_step(event.step)
+            if time.monotonic() - looked >= POLL_SECONDS:  # whatever comes, or does not
+                looked = time.monotonic()
                 self._check_limits(started, deadline, memory_limit)
-            elif event.token != self._token:
-                continue  # of a process that had the pipe: no word of the job's
-            elif event.kind == "wanted" and self._fetch is not None:
-                deadline += self._answer(self._fetch, event.key)
-            elif event.kind != "step" or event.step is None:
-                return event
-            else:
-                on_step(event.step)
 
     def _answer(self, fetch: Callable[[str], bool], key: str) -> float:
         """Fetches what a worker wants and says whether it is there; the seconds that it took."""
@@ -164,23 +164,27 @@ class WorkerProcess:
             raise self._lost(f"the compiler needed more than its {memory_limit >> 20} MB of memory")
 
     def _next_event(self) -> Event | None:
-        """The next event; None when there is none within a short while, or when what came is none."""
-        self._buffer = self._buffer.lstrip(b"\n")
-        while b"\n" not in self._buffer:
-            if len(self._buffer) > LINE_BYTES:
-                raise self._lost("the process flooded the pipe to its build")
-            readable, _, _ = select.select([self._events], [], [], POLL_SECONDS)
-            if not readable:
-                return None
-            data = os.read(self._events, 1 << 16)
-            if not data:
-                raise self._lost(self._exit_text())
-            self._buffer += data
-        line, _, self._buffer = self._buffer.partition(b"\n")
+        """The next event; None when there is none within a short while, or when what came is none, or half of one."""
+        if b"\n" not in self._buffer:
+            self._read_more()
+        line, separator, rest = self._buffer.partition(b"\n")
+        if not separator:
+            return None
+        self._buffer = rest.lstrip(b"\n")
         try:
             return from_json(line, Event)
         except CodecError:
             return None
+
+    def _read_more(self) -> None:
+        if len(self._buffer) > LINE_BYTES:
+            raise self._lost("the process flooded the pipe to its build")
+        readable, _, _ = select.select([self._events], [], [], POLL_SECONDS)
+        if readable:
+            data = os.read(self._events, 1 << 16)
+            if not data:
+                raise self._lost(self._exit_text())
+            self._buffer = (self._buffer + data).lstrip(b"\n")
 
     def _exit_text(self) -> str:
         try:
