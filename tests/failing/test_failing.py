@@ -45,3 +45,39 @@ def test_message(name: str, tmp_path: Path, update: bool) -> None:
     assert "Traceback" not in result.stderr
     assert (result.stderr, result.returncode) == (case["stderr"], case["exit"])
     assert not (project / "generated").exists()
+
+
+ROWS = """
+[kernel.scale]
+source = "scale.py:scale_kernel"
+grid = ["1"]
+configs = [{ BLOCK = 64 }, { BLOCK = 128 }]
+selection = [
+%s]
+
+[kernel.scale.args]
+n = "i32"
+"""
+
+
+def test_more_rows_of_selection_than_a_release_can_have(tmp_path: Path) -> None:
+    """Which its runtime would refuse when it is opened. Rows that a spec states are those of each target."""
+    rows = "".join(f'    {{ when = ["n == {n}"], BLOCK = 64 }},\n' for n in range(2049))
+    source = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef scale_kernel(n, BLOCK: tl.constexpr):\n"
+    settings = '[tool.precast]\nname = "demo"\ntargets = ["cuda:80", "cuda:90"]\n'
+    case = {
+        "command": ["build"],
+        "files": {
+            "kernels/scale.py": f"{source}    pass\n",
+            "kernels/scale.toml": ROWS % rows,
+            "pyproject.toml": settings,
+        },
+    }
+    result = run_case(tmp_path, case)
+    assert (result.stderr, result.returncode) == (
+        "kernels/scale.toml:6:1: error: kernel `scale` would have 4,098 rows of selection, more than 4,096: "
+        "2,049 on cuda:80, 2,049 on cuda:90\n"
+        "    selection = [\n    ^~~~~~~~~\n"
+        "hint: state fewer rows, or measure fewer problems; rows of fewer conditions hold for more sizes\n",
+        1,
+    )

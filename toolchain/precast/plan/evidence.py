@@ -6,6 +6,7 @@ there is to measure.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from precast.spec.problems import Problems
 from precast.target import Target
 from precast.tuning.describing import Config, config_of, describe_candidates
 from precast.tuning.reading import Evidence, read_evidence
-from precast.tuning.rules import SelectionRule
+from precast.tuning.rules import MOST_ROWS, SelectionRule
 from precast.tuning.selecting import Selection, select, state_rules
 
 GLOB = "tuning/*.json"
@@ -103,6 +104,16 @@ def find_rules(
     measured = {target for target, each in selections.items() if each.rules}
     for target in dict.fromkeys(unit.target for unit in units if unit.target not in measured):
         yield from state_rules(spec, [unit for unit in units if unit.target == target])
+
+
+def check_rows(spec: KernelSpec, rules: Sequence[SelectionRule]) -> None:
+    """`PlanError` where a kernel has more rows than a release can: on all targets together."""
+    if len(rules) > MOST_ROWS:
+        counts = Counter(rule.target for rule in rules)
+        words = ", ".join(f"{count:,} on {target}" for target, count in counts.items())
+        message = f"kernel `{spec.name}` would have {len(rules):,} rows of selection, more than {MOST_ROWS:,}: {words}"
+        hint = "state fewer rows, or measure fewer problems; rows of fewer conditions hold for more sizes"
+        raise PlanError(message, spec.tuning.where or spec.where, hint)
 
 
 def describe_problems(

@@ -27,7 +27,14 @@ from precast.job import Job
 from precast.layout import BUILD, STORE, facts_path, stage_paths, unit_folder
 from precast.passes.registry import SelectedUse, find_uses, read_probes, select_passes, warn_of_costs
 from precast.passes.selection import PassUse
-from precast.plan.evidence import EvidenceReader, KernelSelection, describe_problems, find_rules, keep_chosen
+from precast.plan.evidence import (
+    EvidenceReader,
+    KernelSelection,
+    check_rows,
+    describe_problems,
+    find_rules,
+    keep_chosen,
+)
 from precast.plan.idle import find_idle_globs, find_idle_passes, find_idle_settings, find_idle_targets
 from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
@@ -231,11 +238,13 @@ class _Planner:
                 return every, (), describe_problems(specs, every, sources, found)
             return every, (), ""
         units = [unit for name, own in expanded.items() for unit in keep_chosen(own, found[name])]
-        selection = (
-            KernelSelection(spec.name, rules, self._evidence.files(spec.name))
-            for spec in specs
-            if (rules := tuple(find_rules(spec, expanded[spec.name], found[spec.name])))
-        )
+        selection = []
+        for spec in specs:
+            rules = tuple(find_rules(spec, expanded[spec.name], found[spec.name]))
+            with self._problems.collect():
+                check_rows(spec, rules)
+            if rules:
+                selection.append(KernelSelection(spec.name, rules, self._evidence.files(spec.name)))
         return units, tuple(selection), ""
 
     def _digest_code(self, source: Source) -> str:

@@ -8,6 +8,7 @@ where several hold it, they must hold the same.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,7 +29,7 @@ from precast.release.manifest import Manifest, ManifestUnit
 from precast.release.verify import verify_release
 from precast.spec.model import Argument, Unit
 from precast.target import Backend, Target
-from precast.tuning.rules import SelectionRule
+from precast.tuning.rules import MOST_ROWS, SelectionRule
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,8 @@ def join_parts(parts: Sequence[Part]) -> Joined:
         for group in part.groups():
             owners.setdefault(group, part)
     first = parts[0].manifest
+    selection = tuple(_join_rules(parts, owners))
+    _check_rows(selection)
     units = _in_one_order(parts, [unit for group, part in owners.items() for unit, _ in part.groups()[group]])
     return Joined(
         name=first.name,
@@ -119,8 +122,16 @@ def join_parts(parts: Sequence[Part]) -> Joined:
         interface=describe_interface(first.name, units),
         images=tuple(_images(owners)),
         tools=_join_tools(parts),
-        selection=tuple(_join_rules(parts, owners)),
+        selection=selection,
     )
+
+
+def _check_rows(rules: Sequence[SelectionRule]) -> None:
+    """Each part may have few enough rows of a kernel, and the whole too many."""
+    for kernel, count in Counter(rule.kernel for rule in rules).items():
+        if count > MOST_ROWS:
+            message = f"kernel `{kernel}` would have {count:,} rows of selection, more than {MOST_ROWS:,}"
+            raise ReleaseError(message, hint="merge fewer targets, or build the parts with fewer rows")
 
 
 def _join_rules(parts: Sequence[Part], owners: Mapping[tuple[str, Target], Part]) -> Iterator[SelectionRule]:

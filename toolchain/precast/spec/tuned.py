@@ -28,7 +28,7 @@ def read_tuning(table: KernelTable, spec: KernelSpec) -> Tuning:
             raise table.fields["ship"].error(f"`ship` must be 1 or more, not {ship}")
         problems = tuple(_read_problems(table, spec, axes))
         rows = read_rows(table, spec, every_axis(spec))
-        where = table.fields["problem"].key if "problem" in table.fields else table.node.key
+        where = next((table.fields[key].key for key in ("problem", "selection") if key in table.fields), table.node.key)
         found = Tuning(problems, axes, ship, rows, where)
     return found
 

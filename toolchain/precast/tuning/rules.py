@@ -10,6 +10,8 @@ from precast.spec.problem import Condition as Condition
 
 Plain = str | bool | int | float | None
 
+MOST_ROWS = 4096  # of one kernel over all targets: the runtime's PRECAST_MOST_ROWS
+
 
 @dataclass(frozen=True)
 class SelectionRule(Keyed):
