@@ -10,7 +10,7 @@ STAMP_ALL := $(VENV_ALL)/.installed
 AT_ONCE ?= 3
 PYTEST := -m pytest -n $(AT_ONCE) --dist loadfile --no-loadscope-reorder
 # The Python extension is built with the package, so its sources count too.
-INSTALLED := pyproject.toml setup.py $(wildcard toolchain/precast/launch/runtime/* toolchain/precast/launch/extension/*)
+INSTALLED := pyproject.toml setup.py $(wildcard toolchain/precast/launch/runtime/* toolchain/precast/launch/extension/* toolchain/precast/recording/extension/*)
 
 .PHONY: demo test test-all soak lint clean venv device-kit
 

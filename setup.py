@@ -1,8 +1,8 @@
-"""Builds the launcher's Python extension with the package; everything else is in pyproject.toml.
+"""Builds the Python extensions of launcher and recorder with the package; everything else is in pyproject.toml.
 
-Releases carry a copy of it, so it is built as their library is: the same bytes from any clone, no path of the machine
-inside, no library path, a mode that does not follow the builder's umask. What the interpreter was built with (its
-debug information, its own library folder) is nothing of ours.
+Releases carry a copy of the launcher's, so both are built as their library is: the same bytes from any clone, no path
+of the machine inside, no library path, a mode that does not follow the builder's umask. What the interpreter was built
+with (its debug information, its own library folder) is nothing of ours.
 """
 
 import os
@@ -11,14 +11,30 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
-LAUNCH = Path("toolchain/precast/launch")
-FOLDERS = ("extension", "runtime")
+PACKAGE = Path("toolchain/precast")
+LAUNCH = [PACKAGE / "launch/extension", PACKAGE / "launch/runtime"]
+RECORDING = [PACKAGE / "recording/extension"]
 OF_THE_INTERPRETER = ("-g", "-L", "-Wl,-rpath", "-Wl,-R", "-flto", "-fdebug-prefix-map", "-ffile-prefix-map", "-specs")
 
 
-def files(pattern: str) -> list[str]:
+def files(folders: list[Path], pattern: str) -> list[str]:
     """The sources that match, in one order on every file system."""
-    return sorted(path.as_posix() for folder in FOLDERS for path in (LAUNCH / folder).glob(pattern))
+    return sorted(path.as_posix() for folder in folders for path in folder.glob(pattern))
+
+
+def extension(name: str, folders: list[Path]) -> Extension:
+    """An extension of Python's stable ABI from the C sources of these folders."""
+    return Extension(
+        name,
+        sources=files(folders, "*.c"),
+        depends=files(folders, "*.h"),
+        include_dirs=[folders[-1].as_posix()],
+        define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030A0000"), ("NDEBUG", None)],
+        extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden", f"-ffile-prefix-map={Path.cwd()}=."],
+        extra_link_args=["-Wl,--build-id=none", "-Wl,-s", "-Wl,--as-needed"],
+        libraries=["pthread", "dl"],
+        py_limited_api=True,
+    )
 
 
 class BuildExtension(build_ext):
@@ -40,16 +56,7 @@ class BuildExtension(build_ext):
 setup(
     cmdclass={"build_ext": BuildExtension},
     ext_modules=[
-        Extension(
-            "precast.launch._launch",
-            sources=files("*.c"),
-            depends=files("*.h"),
-            include_dirs=[(LAUNCH / "runtime").as_posix()],
-            define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030A0000"), ("NDEBUG", None)],
-            extra_compile_args=["-std=c11", "-O2", "-g0", "-fvisibility=hidden", f"-ffile-prefix-map={Path.cwd()}=."],
-            extra_link_args=["-Wl,--build-id=none", "-Wl,-s", "-Wl,--as-needed"],
-            libraries=["pthread", "dl"],
-            py_limited_api=True,
-        )
+        extension("precast.launch._launch", LAUNCH),
+        extension("precast.recording._watch", RECORDING),
     ],
 )

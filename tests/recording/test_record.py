@@ -41,6 +41,12 @@ hints = [
     ["x%16"],
     [],
 ]
+tune = []
+problem = [
+    { dtype = "fp32", x = 1001, y = 1001, out = 1001, n = 1000 }, # 2 launches
+    { dtype = "fp32", x = 601, y = 601, out = 601, n = 600 }, # 2 launches
+    { dtype = "i32", x = 301, y = 301, out = 301, n = 300 }, # 2 launches
+]
 
 [kernel.add.args]
 x = "*{dtype}"
@@ -83,6 +89,11 @@ hints = [
 selection = [
     { when = ["n == 1000"], BLOCK = 64, num_warps = 4 },
     { when = ["n == 640"], BLOCK = 128, num_warps = 8 },
+]
+tune = ["BLOCK", "num_warps"]
+problem = [
+    { x = 1024, out = 1024, n = 1000 }, # 2 launches
+    { x = 1024, out = 1024, n = 640 }, # 1 launch
 ]
 
 [kernel.tuned.args]

@@ -201,7 +201,7 @@ class _Planner:
         self._evidence.check_kernels([*(each.name for each in specs), *(each.kernel for each in self._parts.failed)])
         specs = tuple(each for each in specs if is_wanted(each.name, kernel_globs))
         if self._candidates:
-            specs = tuple(each for each in specs if each.tuning.problems)
+            specs = tuple(each for each in specs if each.tuning.problems and each.tuning.axes)
         units, selection, problems = self._choose(specs, {spec.name: self._expand(spec, targets) for spec in specs})
         self._check_names(specs, units)
         self._problems.raise_any()

@@ -13,7 +13,7 @@ from typing import Any
 
 from precast.launch.package.calls import plain
 from precast.launch.package.specs import Unstated, state_value
-from precast.recording.notes import Function, Launch
+from precast.recording.notes import Function, Launch, Problem
 
 _SPELLINGS = {"u1": "i1"}  # of the JIT's types, where a spec has another word
 _DESCRIPTION = frozenset({"target", "arch", "warp_size", "backend_name", "name", "hash", "shared"})
@@ -141,3 +141,56 @@ def leads_to(value: Any, function: Any) -> bool:
 def find_integers(values: Mapping[str, Any]) -> dict[str, int]:
     """The values that a grid may be computed from: integers, of constexprs too."""
     return {name: value for name, value in values.items() if type(value) is int}
+
+
+def describe_arguments(launch: Launch, function: Any, values: Mapping[str, Any]) -> Problem:
+    """What a launch was given. Integers that its tuner does not ask for tell nothing apart, nor do those that the
+    function's author says are not to be specialised."""
+    numbers: dict[str, int | float | bool] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    unknown = []
+    for parameter in function.params:
+        name = parameter.name
+        if parameter.is_constexpr or launch.types[name] == "none":
+            continue
+        value = values[name]
+        shape = () if type(value) in (bool, int, float) else find_shape(value)
+        if type(value) in (bool, int, float):
+            numbers[name] = value
+        elif shape:
+            shapes[name] = shape
+        else:
+            unknown.append(name)
+    asked = launch.tuned.sizes if launch.tuned else _specialised(function)
+    telling = tuple(name for name in find_integers(numbers) if name in asked)
+    return Problem(launch, numbers, shapes, telling, tuple(unknown))
+
+
+def _specialised(function: Any) -> set[str]:
+    return {each.name for each in function.params if not each.do_not_specialize}
+
+
+def find_shape(value: Any) -> tuple[int, ...]:
+    """Of a tensor how many elements there are from its first to its last, of a descriptor the shape of its tensor;
+    nothing where that cannot be told."""
+    shape = getattr(value, "shape", None)
+    if shape is None:
+        return ()
+    if hasattr(value, "block_shape"):
+        return tuple(map(int, shape))
+    reach = 1
+    for size, stride in zip(shape, _strides(value), strict=False):
+        reach += (int(size) - 1) * abs(stride)
+    return (reach if all(shape) else 0,)
+
+
+def _strides(value: Any) -> tuple[int, ...]:
+    """Strides in elements; those of rows that follow one another where a tensor does not say them."""
+    if callable(getattr(value, "stride", None)):
+        return tuple(map(int, value.stride()))
+    if isinstance(getattr(value, "strides", None), tuple) and hasattr(value, "itemsize"):
+        return tuple(each // value.itemsize for each in value.strides)
+    strides = [1]
+    for size in reversed(value.shape[1:]):
+        strides.insert(0, strides[0] * int(size))
+    return tuple(strides)

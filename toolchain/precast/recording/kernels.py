@@ -17,7 +17,9 @@ from precast.launch.package.specs import SECTIONS, Table, Variant, format_toml
 from precast.spec.matrix import AXIS_PLACE
 
 # What `read_variants` understands. A kernel that says more is its author's, and nothing is put into it.
-_KEYS = frozenset({"source", "grid", "only", "configs", "hints", "matrix", "selection", *SECTIONS})
+_KEYS = frozenset(
+    {"source", "grid", "only", "configs", "hints", "matrix", "selection", "problem", "tune", "ship", *SECTIONS}
+)
 _ARGUMENT_KEYS = frozenset({"type", "align", "equal", "range32"})
 
 

@@ -20,7 +20,17 @@ from precast.launch.package.fragment import kernel_name
 from precast.launch.package.specs import Table, Variant, format_toml, make_table, render_kernel
 from precast.recording.grids import fits, infer_grid
 from precast.recording.kernels import put_table, read_variants
-from precast.recording.notes import Function, Launch, Note, Sample, Unsaid
+from precast.recording.notes import Function, Launch, Note, Problem, Sample, Unsaid
+from precast.recording.problems import (
+    MOST_PROBLEMS,
+    Given,
+    add_up,
+    drop_unknown,
+    find_fault,
+    make_rows,
+    put_names,
+    put_rows,
+)
 from precast.spec.decorators import CONFIG_DEFAULTS
 from precast.spec.options import ALL_OPTIONS
 from precast.spec.toml import parse_document
@@ -48,6 +58,15 @@ class _Recorded:
     function: Function
     launches: list[Launch] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, note: Launch | Sample | Problem) -> None:
+        if isinstance(note, Problem):
+            self.problems.append(note)
+        elif isinstance(note, Sample):
+            self.samples.append(note)
+        else:
+            self.launches.append(note)
 
 
 def merge_notes(text: str, path: Path, notes: Iterable[Note]) -> Merged:
@@ -57,11 +76,12 @@ def merge_notes(text: str, path: Path, notes: Iterable[Note]) -> Merged:
     for note in notes:
         if isinstance(note, Unsaid):
             unsaid.setdefault((note.what, note.reason), note)
-        elif fault := _function_fault(note.function):
-            unsaid.setdefault((note.function.shown, fault), Unsaid(note.function.shown, fault))
+            continue
+        function = note.launch.function if isinstance(note, Problem) else note.function
+        if fault := _function_fault(function):
+            unsaid.setdefault((function.shown, fault), Unsaid(function.shown, fault))
         else:
-            each = recorded.setdefault(note.function, _Recorded(note.function))
-            each.samples.append(note) if isinstance(note, Sample) else each.launches.append(note)
+            recorded.setdefault(function, _Recorded(function)).add(note)
     file = _SpecFile(text, path)
     for each in recorded.values():
         for problem in file.add(each):
@@ -130,9 +150,11 @@ class _SpecFile:
             else:
                 launches.append(launch)
         if launches:
-            yield from self._add(recorded, launches)
+            problems = [each for each in recorded.problems if not _launch_fault(each.launch)]
+            yield from self._add(replace(recorded, launches=launches, problems=problems))
 
-    def _add(self, recorded: _Recorded, launches: Sequence[Launch]) -> Iterator[Unsaid]:
+    def _add(self, recorded: _Recorded) -> Iterator[Unsaid]:
+        launches = recorded.launches
         source = source_text(recorded.function, self._folder)
         constexprs = set(launches[0].constants)
         own = {name: each for name, each in self._tables().items() if each.get("source") == source}
@@ -143,19 +165,19 @@ class _SpecFile:
         missing = find_missing(before, launched)
         extended = [name for name, variants in found.items() if variants is not None and "matrix" not in own[name]]
         if extended:
-            yield from self._check_grid(extended[-1], own[extended[-1]], recorded)
-        if extended:
-            self._extend(extended[-1], found[extended[-1]] or [], missing, launched, launches)
+            name, variants = extended[-1], found[extended[-1]] or []
+            yield from self._check_grid(name, own[name], recorded)
+            yield from self._extend(name, variants, missing, launched, recorded)
         elif missing:
-            self.added.append(self._add_kernel(source, recorded, missing, launched, launches))
+            yield from self._add_kernel(source, recorded, missing, launched)
 
     def _extend(
         self, name: str, variants: Sequence[Variant], missing: Sequence[Variant], launched: Sequence[Launched],
-        launches: Sequence[Launch],
-    ) -> None:  # fmt: skip
-        """Adds variants to a kernel of the file, and rows for what its tuner chose."""
+        recorded: _Recorded,
+    ) -> Iterator[Unsaid]:  # fmt: skip
+        """Adds variants to a kernel of the file, rows for what its tuner chose, and what it can be tuned with."""
         kernel = self._tables()[name]
-        held, _ = complete_options(variants, launches)
+        held, _ = complete_options(variants, recorded.launches)
         every = [*held, *missing]
         table = make_table(str(kernel["source"]), every)
         before = kernel.unwrap().get("selection", [])
@@ -166,20 +188,25 @@ class _SpecFile:
         if missing or len(rows) > len(before):
             put_table(kernel, {**table, "selection": rows} if missing else {**kernel.unwrap(), "selection": rows})
             self._changed = True
+        changed, unsaid = put_problems(name, kernel, every, recorded.problems, bool(missing))
+        self._changed |= changed
+        yield from unsaid
 
     def _add_kernel(
-        self, source: str, recorded: _Recorded, variants: Sequence[Variant], launched: Sequence[Launched],
-        launches: Sequence[Launch],
-    ) -> str:  # fmt: skip
+        self, source: str, recorded: _Recorded, variants: Sequence[Variant], launched: Sequence[Launched]
+    ) -> Iterator[Unsaid]:
         name = kernel_name(recorded.function.name.rpartition(".")[2], self._names)
         self._names.add(name)
-        grid = infer_grid(recorded.samples, launches[0].constants)
+        self.added.append(name)
+        grid = infer_grid(recorded.samples, variants[0].constants)
         table = make_table(source, variants)
         rows = find_rows(variants, table.get("configs", []), launched, [])
-        only = [f"{launches[0].backend}:*"] if recorded.function.gluon else []
+        only = [f"{recorded.launches[0].backend}:*"] if recorded.function.gluon else []
         head = {"source": source, **({"grid": list(grid)} if grid else {}), **({"only": only} if only else {})}
-        self._new.append(render_kernel(name, {**head, **table, **({"selection": rows} if rows else {})}))
-        return name
+        document = tomlkit.parse(render_kernel(name, {**head, **table, **({"selection": rows} if rows else {})}))
+        kernel = document["kernel"][name]
+        yield from put_problems(name, kernel, variants, recorded.problems, True)[1]
+        self._new.append(tomlkit.dumps(document))
 
     def _check_grid(self, name: str, kernel: Any, recorded: _Recorded) -> Iterator[Unsaid]:
         """A grid that a launch contradicts is taken out: then each call gives its own."""
@@ -188,6 +215,7 @@ class _SpecFile:
         if wrong is not None:
             said = ", ".join(map(str, grid))
             del kernel["grid"]
+            kernel.pop("problem", None)  # which needs a grid
             self._changed = True
             yield Unsaid(f"the grid of `{name}`", f"it was [{said}], and a launch had {wrong.grid}; now calls give it")
 
@@ -256,12 +284,25 @@ def _measured(variant: Variant, launch: Launch) -> Iterator[Variant]:
         yield replace(variant, constants=constants, options=named)
 
 
+def find_choices(
+    variants: Sequence[Variant], configs: Sequence[Table], launched: Iterable[Launched]
+) -> Iterator[tuple[Launch, Table, set[str]]]:
+    """Each launch with the config of the kernel that it had, or that its tuner measured as well; and what was another
+    for each config that the tuner measured. `configs` are one for each distinct row of the variants."""
+    stated = dict(zip({each.row: None for each in variants}, configs, strict=False))
+    for variant, launch in launched:
+        measured = [variant, *_measured(variant, launch)]
+        chosen = next((stated[each.row] for each in measured if each.row in stated), {})
+        names = {name for each in measured for name in (*each.constants, *each.options)}
+        changing = {name for name in names if len({format_toml(_value_of(each, name)) for each in measured}) > 1}
+        yield launch, chosen, changing
+
+
 def find_rows(
     variants: Sequence[Variant], configs: Sequence[Table], launched: Sequence[Launched], before: Sequence[Table]
 ) -> list[Table]:
     """The rows of the selection table with those before them: for the sizes that a tuner chose for, what it chose of
     what the kernel has, which `configs` state, one for each distinct row of the variants."""
-    stated = dict(zip({each.row: None for each in variants}, configs, strict=False))
     settable = {name for each in variants for name in (*each.constants, *each.options)}
 
     def key(row: Table) -> str:
@@ -269,17 +310,49 @@ def find_rows(
         return format_toml([row.get("when", []), {name: row[name] for name in row if name not in {*settable, "when"}}])
 
     rows = {key(each): each for each in before}
-    for variant, launch in launched:
+    for launch, chosen, changing in find_choices(variants, configs, launched):
         if launch.tuned is None or not launch.tuned.sizes:
             continue
-        measured = [variant, *_measured(variant, launch)]
-        chosen = next((stated[each.row] for each in measured if each.row in stated), {})
-        tuned = {name for name in chosen if len({format_toml(_value_of(each, name)) for each in measured}) > 1}
+        tuned = changing.intersection(chosen)
         when = [f"{name} == {value}" for name, value in launch.tuned.sizes.items()]
         row = {"when": when, **{name: chosen[name] for name in chosen if name in tuned or name not in settable}}
         if tuned and min(launch.tuned.sizes.values()) >= 0:
             rows.setdefault(key(row), row)
     return list(rows.values())
+
+
+def put_problems(
+    name: str, kernel: Any, variants: Sequence[Variant], problems: Sequence[Problem], has_grown: bool
+) -> tuple[bool, list[Unsaid]]:
+    """Adds to a kernel of a parsed file what it can be tuned with; whether it did, and why it did not.
+
+    Axes that no launch of a tuner tells to be its own are none that tuning could choose.
+    """
+    said = kernel.unwrap()
+    configs, args = said.get("configs", []), said.get("args", {})
+    types = {each: str(kind["type"] if isinstance(kind, dict) else kind) for each, kind in args.items()}
+    columns = dict.fromkeys(each for config in configs for each in config)
+    if has_grown:
+        drop_unknown(kernel, {*types, *columns})
+    _, launched = complete_options(variants, [each.launch for each in problems])
+    choices = list(find_choices(variants, configs, launched))
+    axes = {each for launch, _, _ in choices if launch.tuned for each in launch.tuned.axes}
+    changing = {each for _, _, names in choices for each in names}
+    found = add_up(
+        Given({each: config[each] for each in config if each not in axes}, problem)
+        for problem, (_, config, _) in zip(problems, choices, strict=True)
+    )
+    fault = "its grid is no expression of its arguments" if "grid" not in said else find_fault(found, axes, changing)
+    if fault or not found:
+        return False, [Unsaid(f"what to tune `{name}` with", fault)] if fault and axes else []
+    rows = make_rows(found, said.get("problem", []), types)
+    kept = rows[: max(MOST_PROBLEMS - len(said.get("problem", [])), 0)]
+    if (kept or has_grown) and not said.get("tune"):
+        put_names(kernel, [each for each in columns if each in axes])
+    put_rows(kernel, kept)
+    rest = rows[len(kept) :]
+    more = f"{len(rest)} more sizes, of {sum(count for _, count in rest)} launches, than {MOST_PROBLEMS} problems"
+    return bool(kept) or has_grown, [Unsaid(f"what to tune `{name}` with", more)] if rest else []
 
 
 def _value_of(variant: Variant, name: str) -> Any:

@@ -33,11 +33,12 @@ class Function:
 @dataclass(frozen=True)
 class Tuned:
     """For what a tuner chose a launch, and what else it measured: constexprs and options of each. `sizes` are the
-    integers of its key that a launch gives."""
+    integers of its key that a launch gives, `axes` what its configs set to other values."""
 
     key: str
     others: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...]
     sizes: Mapping[str, int] = field(default_factory=dict)
+    axes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,23 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Problem:
+    """What launches of a variant were given that tuning needs: integers, reals and truths by argument, of tensors how
+    many elements they reach over, of descriptors the tensor's shape. `unknown` are arguments that say neither.
+
+    `number` is its own in a process, `count` how many such launches there were in it until then.
+    """
+
+    launch: Launch
+    numbers: Mapping[str, int | float | bool]
+    shapes: Mapping[str, tuple[int, ...]]
+    telling: tuple[str, ...]  # the integers that tell one from another
+    unknown: tuple[str, ...] = ()
+    number: int = 0
+    count: int = 1
+
+
+@dataclass(frozen=True)
 class Unsaid:
     """What no spec can say, or what could not be recorded."""
 
@@ -73,8 +91,8 @@ class Unsaid:
     reason: str
 
 
-Note: TypeAlias = Launch | Sample | Unsaid
-_KINDS: dict[str, Any] = {"launch": Launch, "sample": Sample, "unsaid": Unsaid}
+Note: TypeAlias = Launch | Sample | Problem | Unsaid
+_KINDS: dict[str, Any] = {"launch": Launch, "sample": Sample, "problem": Problem, "unsaid": Unsaid}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -90,12 +108,13 @@ class Notebook:
     def write(self, note: Note) -> None:
         """Writes a note that has not been written yet; without a word where the disk refuses."""
         text = json.dumps([_NAMES[type(note)], asdict(note)])
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self._written.clear()
+            self._path = self._folder / f"{time.time_ns():020}-{self._process}.jsonl"
         if text in self._written:
             return
         self._written.add(text)
-        if self._process != os.getpid():
-            self._process = os.getpid()
-            self._path = self._folder / f"{time.time_ns():020}-{self._process}.jsonl"
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             try:
@@ -107,20 +126,31 @@ class Notebook:
 
 
 def read_notes(folder: Path) -> Iterator[Note]:
-    """All notes, process by process in the order in which they began to write."""
+    """All notes, process by process in the order in which they began to write. Of what a process counted, how much it
+    was in the end."""
     for path in sorted(folder.glob("*.jsonl")):
+        counted: dict[int, Problem] = {}
         for line in path.read_bytes().splitlines(keepends=True):
             if line.endswith(b"\n"):
-                yield _read_note(*json.loads(line))
+                note = _read_note(*json.loads(line))
+                if isinstance(note, Problem):
+                    counted[note.number] = note
+                else:
+                    yield note
+        yield from counted.values()
 
 
 def _read_note(kind: str, fields: dict[str, Any]) -> Note:
+    if "launch" in fields:
+        fields["launch"] = _read_note("launch", fields["launch"])
+        fields["shapes"] = {name: tuple(shape) for name, shape in fields["shapes"].items()}
     if "function" in fields:
         fields["function"] = Function(**fields["function"])
     if fields.get("tuned"):
         tuned = fields["tuned"]
-        fields["tuned"] = Tuned(tuned["key"], tuple(map(tuple, tuned["others"])), tuned["sizes"])
-    for name in ("hints", "range32", "grid", "read"):
+        others, axes = tuple(map(tuple, tuned["others"])), tuple(tuned["axes"])
+        fields["tuned"] = Tuned(tuned["key"], others, tuned["sizes"], axes)
+    for name in ("hints", "range32", "grid", "read", "telling", "unknown"):
         if name in fields:
             fields[name] = tuple(fields[name])
     note: Note = _KINDS[kind](**fields)

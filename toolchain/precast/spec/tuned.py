@@ -109,7 +109,8 @@ class _ProblemReader:
         standard = dict(self._spec.run_time_defaults)
         equal = dict(self._spec.equals)
         for name, kind in self._types.items():
-            if name not in self._fields and name not in standard and kind != "none" and name not in equal:
+            is_open = kind == "none" or kind.startswith("{")  # an argument that some variants may lack
+            if name not in self._fields and name not in standard and not is_open and name not in equal:
                 message = f"the problem says nothing of argument `{name}`"
                 kinds = {"*": f'write `{name} = "n"` with its number of elements', "t": f'write `{name} = ["m", "n"]`'}
                 raise self._node.key_error(message, kinds.get(kind[:1], f"write `{name} = 4096`, or an expression"))

@@ -9,7 +9,7 @@ import hashlib
 import io
 import itertools
 import tokenize
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from precast.codec import write_json
@@ -57,7 +57,7 @@ def describe_candidates(
     """
     found: dict[str, Any] = {}
     for spec in kernels:
-        if spec.tuning.problems:
+        if spec.tuning.problems and spec.tuning.axes:
             own = [unit for unit in units if unit.kernel == spec.name]
             targets = {str(target): _describe(spec, [each for each in own if each.target == target])
                        for target in dict.fromkeys(unit.target for unit in own)}  # fmt: skip
@@ -66,8 +66,8 @@ def describe_candidates(
                 table["ships"] = [number for number, each in enumerate(table["configs"]) if each in shipped]
             found[spec.name] = {"axes": spec.tuning.axes, "source": sources[spec.name], "targets": targets}
     if not found:
-        hint = "write [[kernel.NAME.problem]] with sizes to measure"
-        raise SpecError("there is nothing to tune: no kernel has a problem", hint=hint)
+        hint = "write [[kernel.NAME.problem]] with sizes to measure, and `configs` or `tune` with what to choose from"
+        raise SpecError("there is nothing to tune: no kernel has a problem, and configs to choose from", hint=hint)
     return write_json({"kernels": found, "precast": version}, indent=1) + "\n"
 
 
@@ -76,15 +76,21 @@ def _describe(spec: KernelSpec, units: Sequence[Unit]) -> dict[str, Any]:
     groups: dict[Config, Unit] = {}
     for unit in units:
         groups.setdefault(tuple(pair for pair in unit.variant.values if pair[0] not in spec.tuning.axes), unit)
-    problems = [each for problem in spec.tuning.problems for each in _problems_of(problem, groups)]
+    standard = {name for name, _ in spec.run_time_defaults}
+    problems = [each for problem in spec.tuning.problems for each in _problems_of(problem, groups, standard)]
     return {
         "configs": [{name: plain(value) for name, value in each} for each in configs],
         "problems": list({write_json(each): each for each in problems}.values()),
     }
 
 
-def _problems_of(problem: Problem, groups: Mapping[Config, Unit]) -> Iterator[dict[str, Any]]:
-    """A problem for each combination of what it gives, and of the axes' values that it leaves open."""
+def _problems_of(
+    problem: Problem, groups: Mapping[Config, Unit], standard: Collection[str]
+) -> Iterator[dict[str, Any]]:
+    """A problem for each combination of what it gives, and of the axes' values that it leaves open.
+
+    Variants with an argument that it says nothing of, and that has no default (`standard`), are not meant.
+    """
     given = dict(problem.axes)
     fitting = {
         axes: unit
@@ -93,10 +99,21 @@ def _problems_of(problem: Problem, groups: Mapping[Config, Unit]) -> Iterator[di
     }
     if not fitting:
         raise SpecError("no variant has the axes of the problem", problem.where)
+    unsaid = {axes: _find_unsaid(problem, unit, standard) for axes, unit in fitting.items()}
+    fitting = {axes: unit for axes, unit in fitting.items() if not unsaid[axes]}
+    if not fitting:
+        raise SpecError(f"the problem says nothing of argument `{min(unsaid.values())}`", problem.where)
     for axes, unit in fitting.items():
         counted = [[(each.name, value) for value in each.numbers] for each in problem.arguments if each.numbers]
         for numbers in itertools.product(*counted):
             yield _state_problem(problem, axes, unit, dict(numbers))
+
+
+def _find_unsaid(problem: Problem, unit: Unit, standard: Collection[str]) -> str:
+    """An argument of a unit that the problem says nothing of; empty where there is none."""
+    said = {each.name for each in problem.arguments} | {*standard}
+    open_ = (each.name for each in unit.arguments if each.type not in ("none", "constexpr") and each.equal is None)
+    return next((name for name in open_ if name not in said), "")
 
 
 def _same(one: Constant, other: Constant) -> bool:
@@ -104,13 +121,15 @@ def _same(one: Constant, other: Constant) -> bool:
 
 
 def _state_problem(problem: Problem, axes: Config, unit: Unit, numbers: Mapping[str, Any]) -> dict[str, Any]:
-    sizes = {name: value for name, value in numbers.items() if type(value) is int}
-    integers = {**{name: int(value) for name, value in axes if isinstance(value, int)}, **sizes}
     types = {argument.name: argument.type for argument in unit.arguments}
+    sizes = {name: value for name, value in numbers.items() if type(value) is int and types[name][:1] in "iu"}
+    integers = {**{name: int(value) for name, value in axes if isinstance(value, int)}, **sizes}
     try:
         _compute_integers(problem, types, integers)
         arguments = {
-            each.name: {"value": numbers[each.name]} if each.numbers else _state(each, types[each.name], integers)
+            each.name: _state_number(types[each.name], numbers[each.name])
+            if each.numbers
+            else _state(each, types[each.name], integers)
             for each in problem.arguments
         }
     except KeyError as error:
@@ -132,6 +151,14 @@ def _compute_integers(problem: Problem, types: Mapping[str, str], integers: dict
             return
         integers.update({each.name: _evaluate(each.expressions[0], integers) for each in ready})
         open_ = [each for each in open_ if each not in ready]
+
+
+def _state_number(type_text: str, value: Any) -> dict[str, Any]:
+    """A number; of a tensor, where variants have other types for it, how many elements it has."""
+    kind = parse_type(type_text)
+    if kind.kind == "none":
+        return {"value": None}
+    return {"type": kind.element, "elements": value} if kind.kind == "pointer" else {"value": value}
 
 
 def _state(argument: ProblemArgument, type_text: str, integers: Mapping[str, int]) -> dict[str, Any]:
