@@ -110,6 +110,36 @@ def test_a_factor_that_stays(batch):
     assert np.array_equal(out[: 1 + batch], expected[: 1 + batch])
 
 
+@triton.jit
+def counted_kernel(out, a, b, count, TURN: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """The right factor is masked by a count of its elements, which no row or column alone tells."""
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + rows[:, None] * K + depth[None, :])
+    if TURN:
+        place = columns[:, None] * K + depth[None, :]
+        right = tl.trans(tl.load(b + place, place < count, 0))
+    else:
+        place = depth[:, None] * N + columns[None, :]
+        right = tl.load(b + place, place < count, 0)
+    tl.store(out + rows[:, None] * N + columns[None, :], tl.dot(left, right))
+
+
+@pytest.mark.parametrize("level", EVERY_LEVEL)
+@pytest.mark.parametrize("turn", [False, True])
+def test_a_mask_that_counts_elements(level, turn):
+    rng = np.random.default_rng(29)
+    m, n, k = 8, 32, 64
+    types = {"out": "*i32", "a": "*i8", "b": "*i8", "count": "i32"}
+    kernel = build(counted_kernel, types, {"TURN": turn, "M": m, "N": n, "K": k}, level=level)
+    for count in (0, 1, 5, 31, 33, 65, 700, 1337, n * k - 1, n * k):
+        a, b = bytes_at_random(rng, (m, k)), bytes_at_random(rng, n * k)
+        out = np.zeros((m, n), np.int32)
+        kernel((1,), out, a, b, count)
+        kept = np.where(np.arange(n * k) < count, b, 0).astype(np.int32)
+        right = kept.reshape(n, k).T if turn else kept.reshape(k, n)
+        assert np.array_equal(out, a.astype(np.int32) @ right), count
+
+
 def product(element, total):
     types = {"out": f"*{total}", "a": f"*{element}", "b": f"*{element}", "c": f"*{total}"}
     types |= dict.fromkeys(["m", "n", "k", "sa", "sb"], "i32")

@@ -133,3 +133,33 @@ def test_masks_whose_index_wraps(form):
         out = np.zeros(512, np.int32)
         kernel((1,), out, n, low)
         assert np.array_equal(out, keep), (n, low)
+
+
+@triton.jit
+def counted_kernel(out, x, count, STORE: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
+    rows, columns = tl.arange(0, M), tl.arange(0, N)
+    place = rows[:, None] * N + columns[None, :]
+    turned = columns[:, None] * M + rows[None, :]
+    if STORE:
+        tl.store(out + turned, tl.trans(tl.load(x + place)), turned < count)
+    else:
+        tl.store(out + turned, tl.trans(tl.load(x + place, place < count, -1)))
+
+
+@pytest.mark.parametrize("element", ["i8", "i32"])
+@pytest.mark.parametrize("store", [False, True])
+def test_a_transpose_under_a_mask_that_counts_elements(store, element):
+    """Of which no row or column alone tells where it ends."""
+    m, n = 32, 64
+    x = np.arange(m * n).astype(NUMPY[element]).reshape(m, n)
+    types = {"out": f"*{element}", "x": f"*{element}", "count": "i32"}
+    kernel = build(counted_kernel, types, {"STORE": store, "M": m, "N": n})
+    index = np.arange(m * n)
+    for count in (0, 1, 7, 9, 64, 65, 700, 1500, m * n - 3, m * n):
+        out = np.full((n, m), -2, x.dtype)
+        kernel((1,), out, x, count)
+        if store:
+            expected = np.where(index.reshape(n, m) < count, x.T, -2)
+        else:
+            expected = np.where(index.reshape(m, n) < count, x, -1).T
+        assert np.array_equal(out, expected), count

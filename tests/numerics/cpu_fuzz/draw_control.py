@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from cpu_fuzz.draw_elementwise import Elementwise
-from cpu_fuzz.draw_memory import Accesses
 from cpu_fuzz.draw_moves import Moves
+from cpu_fuzz.draw_products import Products
 from cpu_fuzz.program import INTEGERS, SMALL_FLOATS, Array, Block, Function, Op, Type, Value
 
 
-class Control(Elementwise, Moves, Accesses):
+class Control(Elementwise, Moves, Products):
     """Loops, branches, functions, and regions that are applied."""
 
     def call(self) -> None:

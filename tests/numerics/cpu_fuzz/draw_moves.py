@@ -72,13 +72,6 @@ class Moves(Drawing):
         mask = [self.get(Type("i1", source.type.shape))] if self.chance(0.5) else []
         self.one("tt.histogram", [source, *mask], Type("i32", (bins,)))
 
-    def product(self) -> None:
-        m, n, k = (int(self.pick((1, 2, 16, 8))) for _ in range(3))  # type: ignore[call-overload]
-        batch = (2,) if self.chance(0.2) else ()
-        a, b = self.get(Type("i8", (*batch, m, k))), self.get(Type("i8", (*batch, k, n)))
-        total = Type("i32", (*batch, m, n))
-        self.one("tt.dot", [a, b, self.get(total)], total, inputPrecision="0 : i32", maxNumImpreciseAcc="0 : i32")
-
     # Reductions.
 
     def reduction(self) -> None:

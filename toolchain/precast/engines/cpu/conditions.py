@@ -202,6 +202,12 @@ def _and(b: Builder, conditions: Sequence[Plain]) -> Plain:
     return result
 
 
+def separable(conditions: Sequence[Condition], indices: Sequence[Scalar]) -> list[Condition]:
+    """Those that vary with one of the indices at most: what holds of them at a tile's first place does in all of it."""
+    names = {each.name for each in indices}
+    return [each for each in conditions if len(each.depends & names) < 2]
+
+
 def transfer(context: Context, conditions: Sequence[Condition], name: str, index: Scalar) -> None:
     """What is known of conditions at the index `name` of a tile holds for its other index `index` too."""
     for condition in conditions:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from precast.engines.cpu import floats, grouped, memory, nests, tiles
-from precast.engines.cpu.conditions import find_conditions, transfer
+from precast.engines.cpu.conditions import find_conditions, separable, transfer
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.grouped import Group
 from precast.engines.cpu.ir import Type, Value, element_bytes
@@ -238,7 +238,7 @@ class Factors:
         context, tile = self.context, self.tile
         shape = (tile.k * group.size, tile.n)
         nest = replace(nests.plan_nest(context, shape, 1, width=tile.columns), steps=(group.size, tile.columns))
-        conditions = find_conditions(context, self._full(nest.cursor), [self.b])
+        conditions = separable(find_conditions(context, self._full(nest.cursor), [self.b]), nest.cursor.index)
 
         def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
             rows = []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from precast.engines.cpu import nests
 from precast.engines.cpu.builder import Builder
-from precast.engines.cpu.conditions import find_conditions, transfer
+from precast.engines.cpu.conditions import find_conditions, separable, transfer
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.ir import ELEMENT_BITS, Value
 from precast.engines.cpu.strides import Strides
@@ -54,7 +54,8 @@ def emit_turned(
     size = tile_size(value)
     nest = nests.plan_tiles(context, value.type.shape, along, across, size, group)
     target = Cursor(nest.cursor.index, across, size)
-    conditions = find_conditions(context, nest.cursor, [value]) + find_conditions(context, target, roots)
+    found = find_conditions(context, nest.cursor, [value]) + find_conditions(context, target, roots)
+    conditions = separable(found, [nest.cursor.index[along], nest.cursor.index[across]])
 
     def moved(cursor: Cursor, axis: int, lane: int, distance: int) -> Cursor:
         index = context.b.integer("addi", cursor.index[axis], distance)
