@@ -83,9 +83,29 @@ def remove_drafts(folder: Path, *, deep: bool = True) -> None:
             is_folder = entry.is_dir(follow_symlinks=False)
             if is_draft(entry.name):
                 with contextlib.suppress(OSError):
-                    shutil.rmtree(entry.path) if is_folder else os.unlink(entry.path)
+                    remove(Path(entry.path))
             elif is_folder and deep:
                 remove_drafts(Path(entry.path))
+
+
+def remove(path: Path) -> None:
+    """Removes a file, a link, or a folder with all that is in it, be it closed to who owns it."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        _open_folders(path)
+        shutil.rmtree(path)
+
+
+def _open_folders(path: Path) -> None:
+    path.chmod(0o700)
+    for place, folders, _ in os.walk(path):
+        for each in (Path(place, name) for name in folders):
+            if not each.is_symlink():
+                each.chmod(0o700)
 
 
 def _place(path: Path | str, make: Callable[[str], None]) -> None:
@@ -238,5 +258,5 @@ def _read(path: str) -> bytes | None:
 
 def _remove(place: str) -> None:
     path = Path(place)
-    with telling_disk_faults(path):
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
+    with telling_disk_faults(path), contextlib.suppress(FileNotFoundError):
+        remove(path)

@@ -9,7 +9,6 @@ to an earlier state of the sources then costs nothing. `precast clean` empties i
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from precast.layout import (
     UNITS,
 )
 from precast.release.folder import drop_drafts
-from precast.store import Store, telling_disk_faults
+from precast.store import Store, remove, telling_disk_faults
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -53,7 +52,7 @@ def collect_leftovers(session: Session) -> None:
     files = {path for step in steps for path in step.outputs}
     for path in _leftovers(session.folder, folders, files):
         with telling_disk_faults(path):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+            remove(path)
     session.index.forget_absent_files(keep=files)
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 from pathlib import Path
 
 from precast.errors import ReleaseError
 from precast.release.folder import CURRENT, DRAFT, POINTER, drop_drafts
 from precast.release.manifest import MANIFEST
-from precast.store import telling_disk_faults
+from precast.store import remove, telling_disk_faults
 
 
 def list_releases(home: Path) -> list[Path]:
@@ -44,7 +43,7 @@ def remove_folder(path: Path) -> None:
     doomed = path.with_name(f"{DRAFT}{secrets.token_hex(6)}")
     with telling_disk_faults(path):
         os.rename(path, doomed)
-        shutil.rmtree(doomed)
+        remove(doomed)
 
 
 def empty_folder(folder: Path, keep: str) -> None:
@@ -52,4 +51,4 @@ def empty_folder(folder: Path, keep: str) -> None:
     with telling_disk_faults(folder):
         for path in sorted(folder.iterdir()):
             if path.name != keep:
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+                remove(path)

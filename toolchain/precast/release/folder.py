@@ -22,7 +22,7 @@ from precast.codec import from_json
 from precast.errors import ReleaseError
 from precast.release.manifest import MANIFEST, Manifest, WrittenManifest, read_manifest
 from precast.release.verify import find_faults
-from precast.store import is_draft, link_file, sync, sync_tree, telling_disk_faults, write_file
+from precast.store import is_draft, link_file, remove, sync, sync_tree, telling_disk_faults, write_file
 
 POINTER = "release.json"
 CURRENT = "current"
@@ -106,7 +106,7 @@ def drop_drafts(home: Path) -> None:
     """Removes what killed builds and disks at fault have left of releases and of what leads to them."""
     for path in [*home.glob(f"{DRAFT}*"), *(each for each in home.glob(".*") if is_draft(each.name))]:
         with telling_disk_faults(path):
-            shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            remove(path)
 
 
 def _write_draft(home: Path, contents: Mapping[str, Content], manifest: WrittenManifest) -> Path:
