@@ -132,14 +132,21 @@ class Builder:
 
     def dense(self, values: Sequence[int | float], element: str) -> Vector:
         """A constant vector."""
+        return self._dense([self._literal(value, element) for value in values], element, len(values))
+
+    def filled(self, value: int | float, element: str, width: int) -> Vector:
+        """A constant vector of one value."""
+        return self._dense([self._literal(value, element)], element, width)
+
+    def _dense(self, texts: list[str], element: str, width: int) -> Vector:
+        literal = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        return Vector(self._constant(f"dense<{literal}>", f"vector<{width}x{register_type(element)}>"), element, width)
+
+    def _literal(self, value: int | float, element: str) -> str:
         if element in ("f16", "f32", "f64"):
-            texts = [float_literal(float(value), element) for value in values]
-        else:
-            texts = [str(wrap(int(value), element)) for value in values]
-            if element == "i1":
-                texts = [("false", "true")[int(text)] for text in texts]
-        type_ = f"vector<{len(values)}x{register_type(element)}>"
-        return Vector(self._constant(f"dense<[{', '.join(texts)}]>", type_), element, len(values))
+            return float_literal(float(value), element)
+        number = wrap(int(value), element)
+        return ("false", "true")[number] if element == "i1" else str(number)
 
     def iota(self, width: int, element: str) -> Vector:
         return self.dense(range(width), element)
@@ -167,8 +174,9 @@ class Builder:
             steps = self.binary("muli", self.iota(width, "i64"), self.vector(form.stride, width))
             assert isinstance(steps, Vector)
             return self._gep_vector(form.base, steps, form.pointee)
-        steps = self.binary("muli", self.iota(width, form.element), form.stride)
-        result = self.binary("addi", self.vector(form.base, width), steps)
+        lanes = self.iota(width, form.element)
+        distances = lanes if form.stride.constant == 1 else self.binary("muli", lanes, form.stride)
+        result = self.binary("addi", self.vector(form.base, width), distances)
         assert isinstance(result, Vector)
         return result
 

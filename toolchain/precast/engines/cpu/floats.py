@@ -18,7 +18,7 @@ _FORMATS = {"f16": (5, 10, 15, True), **FLOAT8}
 def filled(b: Builder, like: Plain, value: int | float, element: str) -> Plain:
     """A constant in the form of `like`."""
     scalar = b.constant(value, element)
-    return b.dense([value] * like.width, element) if isinstance(like, Vector) else scalar
+    return b.filled(value, element, like.width) if isinstance(like, Vector) else scalar
 
 
 def _op(b: Builder, mnemonic: str, x: Plain, value: int | float) -> Plain:

@@ -133,7 +133,7 @@ def _from_memory(b: Builder, form: Plain) -> Plain:
     if form.element != "i1":
         return form
     raw: Plain = Vector(form.name, "i8", form.width) if isinstance(form, Vector) else Scalar(form.name, "i8")
-    zero = b.dense([0] * raw.width, "i8") if isinstance(raw, Vector) else b.constant(0, "i8")
+    zero = b.filled(0, "i8", raw.width) if isinstance(raw, Vector) else b.constant(0, "i8")
     return b.compare("ne", raw, zero)
 
 
@@ -201,7 +201,7 @@ def _each_set_lane(context: Context, mask: Vector, copy: Callable[[Scalar], None
 def _mask_bits(b: Builder, mask: Vector) -> Scalar:
     """A mask as an integer with a bit for each lane; fewer than eight lanes are filled up with unset ones."""
     if mask.width < 8:
-        unset = b.dense([0] * mask.width, "i1")
+        unset = b.filled(0, "i1", mask.width)
         lanes = [min(lane, mask.width) for lane in range(8)]
         mask = b.shuffle(mask, unset, lanes)
     element = f"i{mask.width}"

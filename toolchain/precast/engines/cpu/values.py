@@ -93,6 +93,13 @@ class Cursor:
     width: int
     address: bool = False
 
+    def __post_init__(self) -> None:
+        """The hash is found once: what is known of values is looked up by it many times."""
+        object.__setattr__(self, "_hash", hash((self.index, self.lane, self.width, self.address)))
+
+    def __hash__(self) -> int:
+        return self._hash  # type: ignore[attr-defined, no-any-return]
+
     def without(self, axis: int) -> Cursor:
         """The cursor of the tensor without dimension `axis`: uniform where lanes ran along it."""
         index = self.index[:axis] + self.index[axis + 1 :]
