@@ -13,6 +13,7 @@ from precast.engines.cpu.ir import ELEMENT_BITS
 from precast.engines.cpu.values import Form, Offsets, Plain, Scalar, Vector, memory_type, register_type
 
 Body = Callable[[Scalar, list[Plain]], Sequence[Plain]]
+Repeated = Callable[[list[Plain]], Sequence[Plain]]
 _FOLDED: dict[str, Callable[[int, int], int]] = {
     "addi": lambda a, b: a + b, "subi": lambda a, b: a - b, "muli": lambda a, b: a * b, "andi": lambda a, b: a & b,
     "ori": lambda a, b: a | b, "xori": lambda a, b: a ^ b, "minsi": min, "maxsi": max,
@@ -336,6 +337,24 @@ class Builder:
         self._indent -= 1
         self.line("}")
         return results
+
+    def repeat(self, carried: Sequence[Plain], test: Callable[[list[Plain]], Scalar], body: Repeated) -> list[Plain]:
+        """A loop that goes on while `test` of the carried values holds; the values with which it did not."""
+        asked, inside = ([self._renamed(each) for each in carried] for _ in range(2))
+        name = self.fresh()
+        count = f":{len(carried)}" if len(carried) > 1 else ""
+        pairs = ", ".join(f"{new.name} = {old.name}" for new, old in zip(asked, carried, strict=True))
+        types = ", ".join(each.type for each in carried)
+        self.line(f"{name}{count} = scf.while ({pairs}) : ({types}) -> ({types}) {{")
+        self._indent += 1
+        holds = test(asked)
+        self.line(f"scf.condition({holds.name}) {', '.join(each.name for each in asked)} : {types}")
+        self._indent -= 1
+        self.line("} do {")
+        self.line(f"^bb0({', '.join(f'{each.name}: {each.type}' for each in inside)}):")
+        self._inner(lambda: body(inside))
+        self.line("}")
+        return self.results(name, carried)
 
     def _renamed(self, form: Plain) -> Plain:
         name = self.fresh()

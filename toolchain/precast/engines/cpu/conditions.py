@@ -131,24 +131,35 @@ def find_split(context: Context, condition: Condition, name: str, size: int) -> 
     """Where along the index `name` the condition changes: both operands are looked at with the index at 0."""
     b = context.b
     places = [axis for axis, index in enumerate(condition.cursor.index) if index.name == name]
-    operation = condition.value.definition
-    if len(places) != 1 or operation is None or size == 1:
+    if len(places) != 1 or size == 1:
         return None
     axis = places[0]
     index = (*condition.cursor.index[:axis], b.index(0), *condition.cursor.index[axis + 1 :])
-    return _split_along(context, condition, operation, Cursor(index, axis, size, address=True))
+    return _split_along(context, condition, Cursor(index, axis, size, address=True))
 
 
-def find_split_at_lanes(context: Context, condition: Condition) -> Split | None:
-    """Where along the lanes of its own cursor a condition changes."""
-    operation = condition.value.definition
-    if operation is None or condition.cursor.lane is None:
+def find_test_of_lanes(context: Context, condition: Condition) -> Plain | None:
+    """Whether a condition that is true up to a count holds in all lanes of its own cursor; None: that is not known."""
+    if condition.cursor.lane is None:
         return None
-    return _split_along(context, condition, operation, condition.cursor.addressing(True))
+    found = _compared(context, condition, condition.cursor.addressing(True))
+    if found is None or found[0] in _NEGATED:
+        return None
+    predicate, x, y = found
+    b, size = context.b, condition.cursor.width
+    count = context.arithmetic.prefix_count(predicate, x, y)
+    return _and(b, [b.compare("sge", count, b.index(size)), _does_not_wrap(b, predicate, x, size)])
 
 
-def _split_along(context: Context, condition: Condition, operation: Op, cursor: Cursor) -> Split | None:
-    axis, size = cursor.lane, cursor.width
+def _split_along(context: Context, condition: Condition, cursor: Cursor) -> Split | None:
+    found = _compared(context, condition, cursor)
+    return _split_at(context, condition, *found, cursor.width) if found else None
+
+
+def _compared(context: Context, condition: Condition, cursor: Cursor) -> tuple[str, Affine, Scalar] | None:
+    """A condition as a predicate of an index that steps by 1 along the cursor's lanes, and a uniform number."""
+    operation, axis = condition.value.definition, cursor.lane
+    assert operation is not None
     assert axis is not None
     predicate = operation.attributes["predicate"]
     first, second = operation.operands
@@ -159,26 +170,31 @@ def _split_along(context: Context, condition: Condition, operation: Op, cursor: 
     if steps != [1, 0]:
         return None
     x, y = context.evaluate(first, cursor), context.evaluate(second, cursor)
-    if not isinstance(x, Affine) or not isinstance(y, Scalar):
+    positive = _NEGATED.get(predicate, predicate)
+    if not isinstance(x, Affine) or not isinstance(y, Scalar) or (positive[0] == "u" and x.element == "i64"):
         return None
-    return _split_at(context, condition, predicate, x, y, size)
+    return predicate, x, y
 
 
-def _split_at(context: Context, condition: Condition, predicate: str, x: Affine, y: Scalar, size: int) -> Split | None:
+def _split_at(context: Context, condition: Condition, predicate: str, x: Affine, y: Scalar, size: int) -> Split:
     b = context.b
     before = predicate not in _NEGATED
     predicate = _NEGATED.get(predicate, predicate)
-    if predicate[0] == "u" and x.element == "i64":
-        return None
     count = b.clamp(context.arithmetic.prefix_count(predicate, x, y), size)
     # Where an index wraps, or one that is taken as unsigned begins below zero, nothing is known of the whole loop.
-    known = _and(b, [_stays_in_range(b, each, size) for each in (*x.assumes, x)])
-    if predicate[0] == "u":
-        known = _and(b, [known, b.compare("sge", x.base, b.constant(0, x.element))])
+    known = _does_not_wrap(b, predicate, x, size)
     first, last = b.select(known, count, b.index(0), 1), b.select(known, count, b.index(size), 1)
     assert isinstance(first, Scalar)
     assert isinstance(last, Scalar)
     return Split(condition, first, last, before)
+
+
+def _does_not_wrap(b: Builder, predicate: str, x: Affine, size: int) -> Plain:
+    """Whether an index, as the comparison takes it, goes up through its first `size` lanes."""
+    known = [_stays_in_range(b, each, size) for each in (*x.assumes, x)]
+    if predicate[0] == "u":
+        known.append(b.compare("sge", x.base, b.constant(0, x.element)))
+    return _and(b, known)
 
 
 def _stays_in_range(b: Builder, index: Affine, size: int) -> Plain:
@@ -192,7 +208,10 @@ def _stays_in_range(b: Builder, index: Affine, size: int) -> Plain:
         limit = b.constant(high - reach if reach >= 0 else low - reach, "i64")
         return b.compare("sle" if reach >= 0 else "sge", index.base, limit)
     last = b.integer("addi", b.wide(index.base), b.integer("muli", b.wide(index.stride), size - 1))
-    return _and(b, [b.compare("sge", last, b.index(low)), b.compare("sle", last, b.index(high))])
+    step = index.stride.constant
+    above = [b.compare("sge", last, b.index(low))] if step is None or step < 0 else []
+    below = [b.compare("sle", last, b.index(high))] if step is None or step >= 0 else []
+    return _and(b, [*above, *below])
 
 
 def _and(b: Builder, conditions: Sequence[Plain]) -> Plain:

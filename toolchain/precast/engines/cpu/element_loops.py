@@ -1,21 +1,24 @@
 """A loop that each element runs through for itself, at one place. In: the op and a cursor. Out: its results' forms.
 
-The loop is written there, with registers carried. While all lanes of a comparison hold, which is asked in each round,
-loads are not masked.
+The loop is written there, with registers carried. It begins with the rounds in which all lanes of the comparisons
+hold, where loads are not masked; in the others every load is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from precast.engines.cpu.conditions import find_conditions, find_split_at_lanes
+from precast.engines.cpu.conditions import Condition, find_conditions, find_test_of_lanes
 from precast.engines.cpu.ir import Op, Value
 from precast.engines.cpu.steps import advanced, find_steps, no_distance
 from precast.engines.cpu.values import Cursor, Form, Plain, Scalar, Shifted
 
 if TYPE_CHECKING:
     from precast.engines.cpu.context import Context
+
+Test = tuple[Condition, Plain]
 
 
 def evaluate_loop(context: Context, operation: Op, cursor: Cursor) -> list[Form]:
@@ -44,17 +47,53 @@ class _ElementLoop:
             for argument, steps, start in zip(self.arguments, self.steps, starts, strict=True)
         ]
         index = Scalar(b.fresh(), lower.element)
+        if self._has_tests(index, first):
+            begun, *first = self._whole_rounds(lower, upper, step, first)
+            assert isinstance(begun, Scalar)
+            lower = begun
 
         def body(_: Scalar, inside: list[Plain]) -> Sequence[Plain]:
-            with context.region():
-                context.places[self.body.arguments[0]] = index
-                return self._round(inside)
+            with self._round(index, inside):
+                return self._following(inside, [])
 
         finals = b.loop_named(index, lower, upper, step, first, body)
         return [
             final if steps is None else self._shifted(argument, start, final) if steps else start
             for argument, steps, start, final in zip(self.arguments, self.steps, starts, finals, strict=True)
         ]
+
+    def _has_tests(self, index: Scalar, inside: list[Plain]) -> bool:
+        """Whether there are tests of a round's lanes; what is written to find them is taken back."""
+        written = len(self.context.b.lines)
+        with self._round(index, inside):
+            found = bool(self._find_tests())
+        del self.context.b.lines[written:]
+        return found
+
+    def _whole_rounds(self, lower: Scalar, upper: Scalar, step: Scalar, first: list[Plain]) -> list[Plain]:
+        """The rounds as long as all lanes of every comparison hold; the index and what is carried after them."""
+        b = self.context.b
+        tests: list[Test] = []
+
+        def test(asked: list[Plain]) -> Scalar:
+            index, *inside = asked
+            assert isinstance(index, Scalar)
+            with self._round(index, inside):
+                tests[:] = self._find_tests()
+                holds = b.compare("slt", index, upper)
+                for _, each in tests:
+                    holds = b.binary("andi", holds, each)
+            assert isinstance(holds, Scalar)
+            return holds
+
+        def body(asked: list[Plain]) -> Sequence[Plain]:
+            index, *inside = asked
+            assert isinstance(index, Scalar)
+            with self._round(index, inside):
+                following = self._following(inside, [condition for condition, _ in tests])
+                return [b.integer("addi", index, step), *following]
+
+        return b.repeat([lower, *first], test, body)
 
     def _wide(self, form: Form) -> Plain:
         return self.context.b.vector(form, self.cursor.width) if self.cursor.lane is not None else self._plain(form)
@@ -66,61 +105,38 @@ class _ElementLoop:
         assert isinstance(distance, Scalar)
         return self.context.shifted(argument, start, distance, self.cursor.width)
 
-    def _round(self, inside: list[Plain]) -> Sequence[Plain]:
+    @contextmanager
+    def _round(self, index: Scalar, inside: list[Plain]) -> Iterator[None]:
+        """Inside, the body's arguments are those of the round."""
         context = self.context
-        for argument, steps, start, form in zip(self.arguments, self.steps, self.starts, inside, strict=True):
-            if steps is not None:
-                assert isinstance(form, Scalar)
-                distance = form if steps else no_distance(context, argument)  # handed on as it is, of any type
-                context.places[argument] = Shifted(start, distance)
-            else:
-                for address in (False, True):
-                    context.remember(argument, self.cursor.addressing(address), form)
-        self._compute_scalars()
-        known = self._find_known()
-        following = [
-            advanced(context, form, steps) if isinstance(form, Scalar) and steps is not None else form
-            for form, steps in zip(inside, self.steps, strict=True)
+        with context.region():
+            context.places[self.body.arguments[0]] = index
+            for argument, steps, start, form in zip(self.arguments, self.steps, self.starts, inside, strict=True):
+                if steps is not None:
+                    assert isinstance(form, Scalar)
+                    distance = form if steps else no_distance(context, argument)  # handed on as it is, of any type
+                    context.places[argument] = Shifted(start, distance)
+                else:
+                    for address in (False, True):
+                        context.remember(argument, self.cursor.addressing(address), form)
+            for operation in self.body.operations:
+                if operation.results and not operation.result.type.is_tensor:
+                    context.compute_scalar(operation)
+            yield
+
+    def _find_tests(self) -> list[Test]:
+        """Comparisons, and whether they hold in all lanes of this round."""
+        conditions = find_conditions(self.context, self.cursor, self.yielded)
+        tests = ((each, find_test_of_lanes(self.context, each)) for each in conditions)
+        return [(condition, test) for condition, test in tests if test is not None]
+
+    def _following(self, inside: list[Plain], known: Sequence[Condition]) -> list[Plain]:
+        """What the next round is given; the conditions in `known` hold in all lanes."""
+        for each in known:
+            self.context.remember(*each.key, self.context.b.constant(1, "i1"))
+        return [
+            advanced(self.context, form, steps)
+            if isinstance(form, Scalar) and steps is not None
+            else self._wide(self.context.evaluate(value, self.cursor))
+            for form, steps, value in zip(inside, self.steps, self.yielded, strict=True)
         ]
-        computed = [place for place, steps in enumerate(self.steps) if steps is None]
-        values = [self.yielded[place] for place in computed]
-        forms = self._computed(values, [inside[place] for place in computed], known)
-        for place, form in zip(computed, forms, strict=True):
-            following[place] = form
-        return following
-
-    def _compute_scalars(self) -> None:
-        for operation in self.body.operations:
-            if operation.results and not operation.result.type.is_tensor:
-                self.context.compute_scalar(operation)
-
-    def _find_known(self) -> list[tuple[Value, Cursor, Scalar]]:
-        """Comparisons with whether they hold in all lanes of this round."""
-        if self.cursor.lane is None:
-            return []
-        found = []
-        for condition in find_conditions(self.context, self.cursor, self.yielded):
-            split = find_split_at_lanes(self.context, condition)
-            if split and split.before:
-                whole = self.context.b.compare("sge", split.first, self.context.b.index(self.cursor.width))
-                assert isinstance(whole, Scalar)
-                found.append((*condition.key, whole))
-        return found
-
-    def _computed(
-        self, values: list[Value], like: list[Plain], known: list[tuple[Value, Cursor, Scalar]]
-    ) -> Sequence[Plain]:
-        def masked() -> Sequence[Plain]:
-            return [self._wide(self.context.evaluate(each, self.cursor)) for each in values]
-
-        def whole() -> Sequence[Plain]:
-            for value, cursor, _ in known:
-                self.context.remember(value, cursor, self.context.b.constant(1, "i1"))
-            return masked()
-
-        if not known or not values:
-            return masked()
-        holds = known[0][2]
-        for _, _, each in known[1:]:
-            holds = self.context.b.integer("andi", holds, each)
-        return self.context.branch(holds, like, whole, masked)
