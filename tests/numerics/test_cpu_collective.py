@@ -72,17 +72,25 @@ def extremes_kernel(out, x, N: tl.constexpr):
     tl.store(out + 2, tl.sum(v, 0))
 
 
-@pytest.mark.parametrize("special", [[np.nan], [np.inf], [-np.inf, np.inf], [np.nan] * 64, [-0.0] * 64])
-def test_reductions_with_special_values(special):
-    x = np.linspace(-1, 1, 64).astype(np.float32)
-    x[: len(special)] = special
-    out = np.zeros(3, np.float32)
-    build(extremes_kernel, {"out": "*fp32", "x": "*fp32"}, {"N": 64})((1,), out, x)
-    with np.errstate(invalid="ignore"):
-        expected = np.array([np.fmax.reduce(x), np.fmin.reduce(x), x.sum()])
-    assert np.allclose(out, expected, equal_nan=True, atol=1e-6)
-    if special[0] == 0:
-        assert np.signbit(out[2]), "a sum of negative zeros is negative zero"
+SPECIAL = [
+    [np.nan], [np.inf], [-np.inf, np.inf], [np.nan] * 64, [-0.0] * 64, [-np.inf] * 64, [np.inf] * 64,
+    [np.nan] * 63 + [-np.inf], [np.nan] * 63 + [np.inf], [np.inf] + [np.nan] * 63,
+    [np.nan] * 31 + [3.0] + [np.nan] * 32,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("element", ["fp32", "fp64", "fp16"])
+def test_reductions_with_special_values(element):
+    for special in SPECIAL:
+        x = np.linspace(-1, 1, 64).astype(NUMPY[element])
+        x[: len(special)] = special
+        out = np.zeros(3, NUMPY[element])
+        build(extremes_kernel, {"out": f"*{element}", "x": f"*{element}"}, {"N": 64})((1,), out, x)
+        with np.errstate(invalid="ignore"):
+            expected = np.array([np.fmax.reduce(x), np.fmin.reduce(x), x.sum(dtype=np.float64)])
+        assert np.allclose(out, expected, equal_nan=True, atol=1e-3 if element == "fp16" else 1e-6), special
+        if special[0] == 0:
+            assert np.signbit(out[2]), "a sum of negative zeros is negative zero"
 
 
 @triton.jit

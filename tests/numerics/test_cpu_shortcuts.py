@@ -286,6 +286,15 @@ def running_kernel(out, x, n, count, FORM: tl.constexpr, N: tl.constexpr):
     for start in range(0, count * N, N):
         if FORM == "masked":
             total += tl.load(x + start + i, mask=start + i < n, other=0.5)
+        elif FORM == "falling":  # what is masked off first is read later
+            total += tl.load(x + start + i, mask=count * N - start + i < n, other=0.5)
+        elif FORM == "above":
+            total += tl.load(x + start + i, mask=start + i >= n, other=0.5)
+        elif FORM == "wraps":  # 2¹⁵ - 1 is followed by what is below zero, which is large
+            short = ((start + i).to(tl.int16) + (0x7FFF - 2 * N + 7)).to(tl.int32)
+            total += tl.load(
+                x + start + i, mask=short.to(tl.uint32, bitcast=True) < (n + 40000).to(tl.uint32), other=0.5
+            )
         elif FORM == "pair":
             v = tl.load(x + start + i, mask=start + i < n, other=-1.0)
             other = tl.where(v > total, start + i, other)
@@ -310,6 +319,13 @@ def running(form, x, n, count, size):
         v = x[i]
         if form == "masked":
             total = total + np.where(i < n, v, np.float32(0.5))
+        elif form == "falling":
+            total = total + np.where(i + (count - 2 * k) * size < n, v, np.float32(0.5))
+        elif form == "above":
+            total = total + np.where(i >= n, v, np.float32(0.5))
+        elif form == "wraps":
+            short = (i + 0x7FFF - 2 * size + 7).astype(np.int16)
+            total = total + np.where(short >= 0, v, np.float32(0.5))
         elif form == "pair":
             v = np.where(i < n, v, np.float32(-1))
             total, other = np.where(v > total, v, total), np.where(v > total, i, other)
@@ -323,7 +339,9 @@ def running(form, x, n, count, size):
 
 
 @pytest.mark.parametrize(
-    ("form", "level"), [("masked", level) for level in LEVELS] + [(form, LEVEL) for form in ("pair", "swap", "pointer")]
+    ("form", "level"),
+    [("masked", level) for level in LEVELS]
+    + [(form, LEVEL) for form in ("falling", "above", "wraps", "pair", "swap", "pointer")],
 )
 def test_loops_that_each_element_runs_through(form, level):
     size = 128
@@ -356,6 +374,9 @@ def test_carried_sums_that_are_added_up_stay_in_registers():
         kernel((1,), out, x, n)
         assert out[0] == (x[:n] * x[:n]).sum()
     assert kernel.facts.thread_scratch_bytes < 4 * 1024
+    whole, rest = kernel.loops.split("scf.while", 1)[1].split("scf.for", 1)
+    assert "masked" not in whole, "rounds that are not masked in any lane come first"
+    assert "masked" in rest
 
 
 @triton.jit

@@ -43,6 +43,15 @@ def identity(operation: Op) -> int | float | None:
     return _FLOATS.get(name)
 
 
+def find_extreme(operation: Op) -> str | None:
+    """`max` or `min` where the region keeps that number of each pair, and NaN only where there is no number."""
+    name = _only_name(operation)
+    if name not in ("arith.maxnumf", "arith.minnumf") or len(operation.operands) != 1:
+        return None
+    known = operation.body.arguments[0].type.element in ("f32", "f64") or sums_in_f32(operation)
+    return name[len("arith.") :][:3] if known else None
+
+
 def sums_in_f32(operation: Op) -> bool:
     """Whether small floats stay f32 until the end: the region is one sum, product, minimum or maximum of each pair."""
     name = _only_name(operation)

@@ -148,7 +148,11 @@ def find_test_of_lanes(context: Context, condition: Condition) -> Plain | None:
     predicate, x, y = found
     b, size = context.b, condition.cursor.width
     count = context.arithmetic.prefix_count(predicate, x, y)
-    return _and(b, [b.compare("sge", count, b.index(size)), _does_not_wrap(b, predicate, x, size)])
+    # An index that would wrap is not that far below the number; one of which it was widened may.
+    known = [_stays_in_range(b, each, size) for each in x.assumes]
+    if predicate[0] == "u":
+        known.append(b.compare("sge", x.base, b.constant(0, x.element)))
+    return _and(b, [b.compare("sge", count, b.index(size)), *known])
 
 
 def _split_along(context: Context, condition: Condition, cursor: Cursor) -> Split | None:
@@ -182,19 +186,13 @@ def _split_at(context: Context, condition: Condition, predicate: str, x: Affine,
     predicate = _NEGATED.get(predicate, predicate)
     count = b.clamp(context.arithmetic.prefix_count(predicate, x, y), size)
     # Where an index wraps, or one that is taken as unsigned begins below zero, nothing is known of the whole loop.
-    known = _does_not_wrap(b, predicate, x, size)
+    known = _and(b, [_stays_in_range(b, each, size) for each in (*x.assumes, x)])
+    if predicate[0] == "u":
+        known = _and(b, [known, b.compare("sge", x.base, b.constant(0, x.element))])
     first, last = b.select(known, count, b.index(0), 1), b.select(known, count, b.index(size), 1)
     assert isinstance(first, Scalar)
     assert isinstance(last, Scalar)
     return Split(condition, first, last, before)
-
-
-def _does_not_wrap(b: Builder, predicate: str, x: Affine, size: int) -> Plain:
-    """Whether an index, as the comparison takes it, goes up through its first `size` lanes."""
-    known = [_stays_in_range(b, each, size) for each in (*x.assumes, x)]
-    if predicate[0] == "u":
-        known.append(b.compare("sge", x.base, b.constant(0, x.element)))
-    return _and(b, known)
 
 
 def _stays_in_range(b: Builder, index: Affine, size: int) -> Plain:
