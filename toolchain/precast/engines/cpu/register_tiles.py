@@ -16,6 +16,7 @@ from precast.engines.cpu.machine import Machine
 from precast.engines.cpu.values import Affine, Buffer, Cursor, Plain, Scalar
 
 _WIDE = 4  # vectors of a panel that is worth taking apart
+_STRIP_ROWS = 8  # as many sums as hide the latency of a strip's products
 FIRST_LEVEL_BYTES = 1 << 15
 Begin = Callable[[Cursor], Plain]
 End = Callable[[Cursor, Plain], None]
@@ -157,7 +158,7 @@ class Tiles:
         else:
             self._over_panels(lambda panel: self._over_rows(lambda row, height: one(row, height, panel)))
         if self.bounds.strips.constant is None:
-            self._over_strips(lambda strip: self._over_rows(lambda row, height: one(row, height, strip)))
+            self._over_strips(lambda strip: self._over_rows(lambda row, height: one(row, height, strip), True))
 
     def _panels_stay(self) -> bool:
         """Whether all panels stay in the first-level cache while rows pass by; else one does while all rows pass by."""
@@ -182,8 +183,8 @@ class Tiles:
 
         b.loop(b.index(0), self.bounds.strips, 1, [], body)
 
-    def _over_rows(self, run: Callable[[Scalar, int], None]) -> None:
-        for first, last, height in self._heights():
+    def _over_rows(self, run: Callable[[Scalar, int], None], narrow: bool = False) -> None:
+        for first, last, height in self._heights(narrow):
 
             def body(row: Scalar, _: list[Plain], height: int = height) -> Sequence[Plain]:
                 run(row, height)
@@ -191,9 +192,12 @@ class Tiles:
 
             self.context.b.loop(first, last, height, [], body)
 
-    def _heights(self) -> Iterator[tuple[Scalar, Scalar, int]]:
+    def _heights(self, narrow: bool) -> Iterator[tuple[Scalar, Scalar, int]]:
         """The rows from the first to the last in tiles of a height."""
         b, tile = self.context.b, self.tile
+        if narrow:
+            yield b.index(0), self.bounds.rows, min(_STRIP_ROWS, tile.m)
+            return
         high = tile.in_high
         yield b.index(0), b.integer("minsi", self.bounds.rows, high), tile.rows
         if high < tile.m:
