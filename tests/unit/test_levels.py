@@ -20,8 +20,9 @@ def read_levels() -> dict[str, tuple[int, int]]:
 LEVELS = read_levels()
 HOMES = {
     # launch/package/ goes into releases as it is; there the Triton is the server's own, in its own process.
-    # backend/ is a part of Triton's, in the user's process too, and so is what watches a program there.
-    "triton": ("engines/triton", "launch/package", "backend", "recording/watch.py"),
+    # backend/ is a part of Triton's, in the user's process too, and so is what watches a program there, and what
+    # stands there for a device.
+    "triton": ("engines/triton", "launch/package", "backend", "recording/watch.py", "recording/no_device"),
     "mlir": ("engines/triton", "engines/cpu"),
     "llvmlite": ("engines/cpu",),
     "SCons": ("graph",),

@@ -241,6 +241,14 @@ def shared_memory_limit(target: Target) -> int | None:
     return _SHARED_MEMORY.get(target.arch)
 
 
+def find_capability(target: Target) -> tuple[int, int]:
+    """A GPU's compute capability as `torch` has it: (9, 0) for `cuda:90`, (9, 4) for `hip:gfx942`."""
+    digits = target.arch.removeprefix("gfx")
+    if target.kind is Backend.CUDA:
+        return int(digits[:-1]), int(digits[-1])
+    return int(digits[:-2]), int(digits[-2])
+
+
 _LEVEL_FLAGS = {
     "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
     "x86-64-v3": {"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"},

@@ -31,4 +31,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{render_kernel(name, make_table(lack.source, lack.variants))}\n")
     lacking = {(lack.kernel, variant.key) for lack in coverage.missing for variant in lack.variants}
     print(f"{coverage.variants - len(lacking)} of {coverage.variants} recorded variants are served")
+    if coverage.assumed:
+        print(f"{coverage.assumed} of them belong to kernels that were recorded without a device, as assumed")
     return 1 if lacking else 0

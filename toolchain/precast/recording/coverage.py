@@ -18,7 +18,7 @@ from precast.launch.formats.index_reader import UnitDescription, read_descriptio
 from precast.launch.package.calls import plain
 from precast.launch.package.specs import Table, Unstated, Variant, format_toml, state_value
 from precast.launch.package.variants import CPU_IGNORES
-from precast.recording.kernels import read_variants
+from precast.recording.kernels import find_assumed_kernels, read_variants
 from precast.spec.spelling import Spelled
 from precast.spec.toml import read_document
 from precast.spec.types import parse_type
@@ -38,9 +38,11 @@ class Missing:
 
 @dataclass(frozen=True)
 class Coverage:
-    """`variants`: how many were recorded; `unread`: kernels of the files that say more than recording writes."""
+    """`variants`: how many were recorded, `assumed` of them of kernels that were recorded without a device; `unread`:
+    kernels of the files that say more than recording writes."""
 
     variants: int
+    assumed: int
     missing: tuple[Missing, ...]
     unread: tuple[str, ...]
 
@@ -49,19 +51,22 @@ def compare_release(release: Path, files: Sequence[Path]) -> Coverage:
     """What a release lacks of all that the spec files have. `SpecError`, `ReleaseError` for what cannot be read."""
     units = _read_units(release)
     targets = sorted({unit.target for unit in units})
-    count = 0
+    count = assumed = 0
     missing: list[Missing] = []
     unread: list[str] = []
     for file in files:
-        for name, kernel in _read_kernels(file):
+        kernels = list(_read_kernels(file))
+        marked = find_assumed_kernels(read_bounded(file).decode())
+        for name, kernel in kernels:
             own = [unit for unit in units if is_same_source(unit.source, str(kernel.get("source")), file.parent)]
             variants = read_variants(kernel, {constexpr for unit in own for constexpr in unit.constants})
             if variants is None:
                 unread.append(f"{name} in {file}")
                 continue
             count += len(variants)
+            assumed += len(variants) if name in marked else 0
             missing += _find_missing(name, kernel, variants, own, targets)
-    return Coverage(count, tuple(missing), tuple(unread))
+    return Coverage(count, assumed, tuple(missing), tuple(unread))
 
 
 def _find_missing(

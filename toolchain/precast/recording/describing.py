@@ -56,6 +56,11 @@ def find_lost_hints(kernel: Any) -> list[str]:
     return list(dict.fromkeys(names[path[0]] for path, found in kernel.src.attrs.items() if len(path) > 1 and found))
 
 
+def named_by(hint: str) -> str:
+    """The argument that a hint is of."""
+    return hint.partition("%")[0].partition("==")[0]
+
+
 def _attributes(source: Any, path: tuple[int, ...]) -> list[list[Any]]:
     return [list(each) for each in source.attrs.get(path, ())]
 

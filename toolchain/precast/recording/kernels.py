@@ -7,6 +7,7 @@ order too, stays as it was.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ _KEYS = frozenset(
     {"source", "grid", "only", "configs", "hints", "matrix", "selection", "problem", "tune", "ship", *SECTIONS}
 )
 _ARGUMENT_KEYS = frozenset({"type", "align", "equal", "range32"})
+ASSUMED = "assumed:"
 
 
 def read_variants(kernel: Table, constexprs: Collection[str]) -> list[Variant] | None:
@@ -69,6 +71,20 @@ def _make_variant(
         frozenset(hints | aligned | equal),
         frozenset(name for name, each in present.items() if each.get("range32")),
     )
+
+
+def mark_assumed(header: str, target: str) -> str:
+    """The comment behind a kernel's header that says that it was recorded without a device; one says it once."""
+    mark = f"{ASSUMED} recorded for {target} without a device"
+    if ASSUMED in header:
+        return header if target in header else header.replace(ASSUMED, f"{mark};", 1)
+    return f"{header}; {mark}" if header else f"# {mark}"
+
+
+def find_assumed_kernels(text: str) -> frozenset[str]:
+    """The kernels of a spec file's text that have such a comment."""
+    found = re.findall(rf"""^\[kernel\.["']?([^"'\]]+)["']?\][ \t]*#.*{ASSUMED} """, text, re.MULTILINE)
+    return frozenset(found)
 
 
 def put_table(kernel: MutableMapping[str, Any], wanted: Table) -> None:

@@ -19,7 +19,7 @@ from precast.errors import SpecError
 from precast.launch.package.fragment import kernel_name
 from precast.launch.package.specs import Table, Variant, format_toml, make_table, render_kernel
 from precast.recording.grids import fits, infer_grid
-from precast.recording.kernels import put_table, read_variants
+from precast.recording.kernels import mark_assumed, put_table, read_variants
 from precast.recording.notes import Function, Launch, Note, Problem, Sample, Unsaid
 from precast.recording.problems import (
     MOST_PROBLEMS,
@@ -185,6 +185,7 @@ class _SpecFile:
         rows = find_rows(every, configs, launched, before)
         if missing:
             self.added.append(name)
+            _mark(kernel, recorded.launches)
         if missing or len(rows) > len(before):
             put_table(kernel, {**table, "selection": rows} if missing else {**kernel.unwrap(), "selection": rows})
             self._changed = True
@@ -205,6 +206,7 @@ class _SpecFile:
         head = {"source": source, **({"grid": list(grid)} if grid else {}), **({"only": only} if only else {})}
         document = tomlkit.parse(render_kernel(name, {**head, **table, **({"selection": rows} if rows else {})}))
         kernel = document["kernel"][name]
+        _mark(kernel, recorded.launches)
         yield from put_problems(name, kernel, variants, recorded.problems, True)[1]
         self._new.append(tomlkit.dumps(document))
 
@@ -218,6 +220,14 @@ class _SpecFile:
             kernel.pop("problem", None)  # which needs a grid
             self._changed = True
             yield Unsaid(f"the grid of `{name}`", f"it was [{said}], and a launch had {wrong.grid}; now calls give it")
+
+
+def _mark(kernel: Any, launches: Sequence[Launch]) -> None:
+    """Says behind the header of a kernel that not all of it was launched on a device."""
+    assumed = next((each.assumed for each in launches if each.assumed), "")
+    if assumed and hasattr(kernel, "trivia"):
+        kernel.trivia.comment_ws = kernel.trivia.comment_ws or "  "
+        kernel.trivia.comment = mark_assumed(kernel.trivia.comment, assumed)
 
 
 def _parse(text: str, path: Path) -> tomlkit.TOMLDocument:

@@ -43,7 +43,8 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Launch:
-    """A variant that was launched; its values are as TOML has them. `resolved`: options that it did not name."""
+    """A variant that was launched; its values are as TOML has them. `resolved`: options that it did not name.
+    `assumed`: the target of the device that was not there when it was."""
 
     function: Function
     types: Mapping[str, str]
@@ -54,6 +55,7 @@ class Launch:
     range32: tuple[str, ...]
     tuned: Tuned | None = None
     backend: str = ""
+    assumed: str = ""
 
 
 @dataclass(frozen=True)

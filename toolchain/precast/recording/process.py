@@ -58,12 +58,15 @@ def record(path: str | os.PathLike[str]) -> Iterator[Recording]:
             recording.merged = merge_into(file, folder)
 
 
-def record_command(file: Path, command: Sequence[str]) -> Ran:
-    """Runs a command and records what it and its children launch. `ToolError` where it cannot be started."""
+def record_command(file: Path, command: Sequence[str], target: str = "") -> Ran:
+    """Runs a command and records what it and its children launch, without a device where a target is named.
+
+    `ToolError` where it cannot be started.
+    """
     merge_notes(_read(file), file, ())  # a file that is no spec is told of before, not after
     with _notes_folder() as folder:
         try:
-            code = _run(command, {**os.environ, **recording_environment(folder)})
+            code = _run(command, {**os.environ, **recording_environment(folder, target)})
         finally:
             merged = merge_into(file, folder)  # what was launched until an end by a signal, too
         return Ran(code, merged)

@@ -25,7 +25,9 @@ from precast.recording.describing import (
     describe_launch,
     find_integers,
     find_lost_hints,
+    named_by,
 )
+from precast.recording.no_device.assumed import find_assumed
 from precast.recording.notes import Launch, Notebook, Problem, Sample, Tuned, Unsaid
 
 _NO_OPTIONS = frozenset({"grid", "warmup"})
@@ -83,8 +85,9 @@ class Watch:
     What has no underscore the extension calls, with what it is to note; it must not raise.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, absent: str = "") -> None:
         self._notes = Notebook(folder)
+        self._absent = absent  # the target of a device that is not there: nothing is measured, and values are assumed
         self._kernels: dict[int, _Kernel] = {}
         self._problems: list[Problem] = []
         self._undo: list[Callable[[], None]] = []
@@ -147,11 +150,13 @@ class Watch:
         return self._note(function, (kernel, grid, arguments, keywords), None, is_new)
 
     def note_choice(self, call: tuple[Any, Any, list[_Ran], tuple[Any, ...], Any], is_new: bool) -> int:
-        """Notes what a tuner's call launched last: that is what it chose."""
+        """Notes what a tuner's call launched last: that is what it chose. Without a device it does not, and all are."""
         tuner, function, ran, arguments, keywords = call
         tuned = None
         with self._telling(function):
             tuned = self._describe_choice(function, tuner, ran, arguments, keywords or {})
+        for candidate in ran[:-1] if self._absent else ():
+            self._note(function, candidate, None, False)
         return self._note(function, ran[-1], tuned, is_new) if tuned else _NOTHING
 
     def tell(self, number: int, count: int) -> None:
@@ -226,13 +231,17 @@ class Watch:
             met = self._meet(kernel, function, keywords or {})
             if met is None or met.launch is None:
                 return _NOTHING
-            launch, key = replace(met.launch, tuned=tuned), tuned.key if tuned else ""
+            values = bind(function, arguments, keywords or {})
+            assumed = self._check_assumed(function, values) if self._absent else frozenset()
+            hints = tuple(each for each in met.launch.hints if named_by(each) not in assumed)
+            launch = replace(met.launch, tuned=tuned, hints=hints, assumed=self._absent)
+            noted = replace(launch, tuned=None) if self._absent else launch  # the tuner chose nothing
+            key = noted.tuned.key if noted.tuned else ",".join(sorted(assumed))
             if key not in met.noted:
                 met.noted.add(key)
-                self._notes.write(launch)
-            if grid is None and not is_new:
+                self._notes.write(noted)
+            if assumed or (grid is None and not is_new):
                 return _NOTHING
-            values = bind(function, arguments, keywords or {})
             if grid is not None:
                 sizes = tuple(map(int, grid.sizes))
                 self._notes.write(Sample(launch.function, find_integers(values), sizes, grid.read))
@@ -240,6 +249,16 @@ class Watch:
                 self._problems.append(describe_arguments(launch, function, values))
                 return len(self._problems) - 1
         return _NOTHING
+
+    def _check_assumed(self, function: Any, values: Mapping[str, Any]) -> frozenset[str]:
+        """The arguments whose values nobody knows, which are told; `Unstated` where one is a constexpr."""
+        assumed = frozenset(find_assumed(values))
+        for name in sorted(assumed):
+            if any(each.name == name and each.is_constexpr for each in function.params):
+                raise Unstated(f"constexpr `{name}` depends on values of a tensor, which only a device computes")
+            reason = f"argument `{name}` depends on values of a tensor: what is recorded takes any number"
+            self._notes.write(Unsaid(describe_function(function).shown, reason))
+        return assumed
 
     def _describe_choice(
         self, function: Any, outer: Any, ran: list[_Ran], arguments: tuple[Any, ...], keywords: Mapping[str, Any]

@@ -14,7 +14,7 @@ from typing import Any
 
 from precast.engines.triton import v3_9
 from precast.engines.triton.stubs import NEWEST, Seal, Standin
-from precast.target import Backend, Target, shared_memory_limit
+from precast.target import Backend, Target, find_capability, shared_memory_limit
 
 NO_DEVICE = "a build has no device"
 
@@ -121,11 +121,3 @@ def _make_library(seal: Seal, name: str, *arguments: Any) -> Standin:
     library = Standin("torch.library.Library(…)", seal)
     vars(library)["ns"] = name
     return library
-
-
-def find_capability(target: Target) -> tuple[int, int]:
-    """A GPU's compute capability as `torch` has it: (9, 0) for `cuda:90`, (9, 4) for `hip:gfx942`."""
-    digits = target.arch.removeprefix("gfx")
-    if target.kind is Backend.CUDA:
-        return int(digits[:-1]), int(digits[-1])
-    return int(digits[:-2]), int(digits[-2])
