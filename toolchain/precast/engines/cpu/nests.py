@@ -45,13 +45,25 @@ def plan_nest(context: Context, shape: tuple[int, ...], lane: int | None, bits: 
     return Nest(shape, tuple(order), steps, Cursor(index, lane, width))
 
 
-def plan_tiles(context: Context, shape: tuple[int, ...], along: int, across: int, size: int, group: int = 1) -> Nest:
-    """A nest over square tiles of groups along `along` in two dimensions; its cursor has lanes along `along`."""
+def plan_tiles(
+    context: Context,
+    shape: tuple[int, ...],
+    along: int,
+    across: int,
+    size: int,
+    group: int = 1,
+    inner: int | None = None,
+) -> Nest:
+    """A nest over square tiles of groups along `along` in two dimensions; its cursor has lanes along `along`.
+
+    The innermost loop runs along `inner`, if that is not `along` too.
+    """
     others = [axis for axis in range(len(shape)) if axis not in (along, across)]
     index = tuple(Scalar(context.b.fresh(), "i64") for _ in shape)
     sizes = {along: size * group, across: size}
     steps = tuple(sizes.get(axis, 1) for axis in range(len(shape)))
-    return Nest(shape, (*others, across, along), steps, Cursor(index, along, size * group))
+    order = (along, across) if inner == across else (across, along)
+    return Nest(shape, (*others, *order), steps, Cursor(index, along, size * group))
 
 
 def last_wide_dimension(shape: tuple[int, ...]) -> int | None:

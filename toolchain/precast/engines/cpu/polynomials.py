@@ -46,6 +46,7 @@ _SIN = (-0.1666666663959361, 0.008333329147212413, -0.0001983925754039509, 2.717
 _COS = (0.04166664568468003, -0.0013887307381999373, 2.4431341194280098e-05)
 # Adding it rounds to an integer in the low bits, above which it leaves the exponents' bias twice.
 _MAGIC = 1.5 * 2.0**23 + 254
+_EXPONENT = 0x7F800000
 _AVX512 = "llvm.x86.avx512.mask"
 _EXCEPTIONS_AS_EVER, _SMALLER_MAGNITUDE, _REST_OF_NEAREST = 4, 2, 8  # immediate operands
 _LN2_HIGH, _LN2_LOW = 0.693145751953125, 1.42860677e-06  # the high part has 15 bits: its product with n is exact
@@ -129,13 +130,12 @@ class Polynomials:
         if self._is_native(value):
             return self._native("scalef.ps", [value, n])
         bits = self.cast("arith.bitcast", shifted, "i32")
-        half = self.op("shrsi", bits, 1)
-        rest = self.b.binary("subi", bits, half)
-        return self.b.binary("mulf", self.b.binary("mulf", value, self._power(half)), self._power(rest))
-
-    def _power(self, n: Plain) -> Plain:
-        """2**n of n with the exponents' bias in its low bits; those of magic are shifted out."""
-        return self.cast("arith.bitcast", self.op("shli", n, 23), "f32")
+        # Where the exponents lie, those of magic are shifted out; half of n is there one bit lower.
+        half = self.op("andi", self.op("shli", bits, 22), _EXPONENT)
+        rest = self.b.binary("subi", self.op("shli", bits, 23), half)
+        for power in (half, rest):
+            value = self.b.binary("mulf", value, self.cast("arith.bitcast", power, "f32"))
+        return value
 
     # AVX-512's own instructions, which take infinities and NaN as they are.
 

@@ -211,7 +211,10 @@ def _store_turned(kernel: Kernel, operation: Op, along: int, lane: int) -> None:
             place = context.evaluate(pointer, cursor)
             memory.store(context, place, vector, condition, value.type.element, cursor.width)
 
-    tiles.emit_turned(context, value, along, lane, [pointer, *mask], lambda cursor: context.plain(value, cursor), write)
+    # Lines that a tile writes in part are still in the nearest cache when the next one writes the rest.
+    tiles.emit_turned(
+        context, value, along, lane, [pointer, *mask], lambda cursor: context.plain(value, cursor), write, inner=lane
+    )
 
 
 def store_lane(kernel: Kernel, group: tuple[Op, ...]) -> int | None:

@@ -46,13 +46,16 @@ def emit_turned(
     read: Callable[[Cursor], Plain],
     write: Write,
     group: int = 1,
+    inner: int | None = None,
 ) -> None:
     """Reads tiles along `along` and writes them along `across`; `roots` are what `write` evaluates itself.
+
+    Tiles follow one another along `along`, or along `inner`.
 
     With `group`, so many neighbours along `along` stay together, as the bits of one integer.
     """
     size = tile_size(value)
-    nest = nests.plan_tiles(context, value.type.shape, along, across, size, group)
+    nest = nests.plan_tiles(context, value.type.shape, along, across, size, group, inner)
     target = Cursor(nest.cursor.index, across, size)
     found = find_conditions(context, nest.cursor, [value]) + find_conditions(context, target, roots)
     conditions = separable(found, [nest.cursor.index[along], nest.cursor.index[across]])
