@@ -63,6 +63,19 @@ def test_a_level_is_built(level, tmp_path):
         pytest.skip(f"{level} is built and disassembled, and not run: this processor has it not")
 
 
+@triton.jit
+def taken_kernel(out, x, index, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    tl.store(out + i, tl.load(x + tl.load(index + i), mask=i < n))
+
+
+@pytest.mark.parametrize(("level", "gathers"), [("x86-64-v2", False), ("x86-64-v3", True), ("x86-64-v4", True)])
+def test_indexed_loads_are_gathers_where_the_level_has_them(level, gathers, tmp_path):
+    types = {"out": "*fp32", "x": "*fp32", "index": "*i32", "n": "i32"}
+    text = disassemble(emit(make_ttir(taken_kernel, types, (("N", 64),)), level), tmp_path)
+    assert ("vgatherdps" in text or "vgatherqps" in text) is gathers
+
+
 class Emulated:
     """One of a program's units, as the comparison calls it."""
 
