@@ -34,7 +34,7 @@ from precast.launch.package import (
 from precast.spec import names, spelling
 
 if TYPE_CHECKING:  # read and never run here, for they need NumPy; what is named is a part of what makes launchers
-    from precast.tuning import buckets, choosing, devices, evidence, measuring, running, tensors, tune  # noqa: F401
+    from precast.tuning import buckets, choosing, devices, evidence, gpus, measuring, running, tensors, tune  # noqa: F401
 
 RUNTIME = Path(__file__).parent / "runtime"
 TEMPLATES = Path(__file__).parent / "templates"
@@ -48,8 +48,8 @@ PACKAGE_MODULES = {"_serve": serve, "_errors": errors, "_calls": calls, "_varian
 
 # Those that go into a candidates release beside them.
 TUNING_MODULES = {"tune": "tune", "_tune_buckets": "buckets", "_tune_choosing": "choosing", "_tune_devices": "devices",
-                  "_tune_evidence": "evidence", "_tune_measuring": "measuring", "_tune_running": "running",
-                  "_tune_tensors": "tensors"}  # fmt: skip
+                  "_tune_evidence": "evidence", "_tune_gpus": "gpus", "_tune_measuring": "measuring",
+                  "_tune_running": "running", "_tune_tensors": "tensors"}  # fmt: skip
 TUNING = "precast.tuning"
 
 

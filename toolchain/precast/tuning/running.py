@@ -18,12 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from precast.tuning.devices import Device, DeviceFault, open_device
+from precast.tuning.devices import Device, DeviceFault, Host
 from precast.tuning.evidence import SCHEMA, UNFINISHED, evidence_name, problem_key, render_evidence, sort_problems
+from precast.tuning.gpus import open_gpu
 from precast.tuning.measuring import Method, measure_problem
 
 Tell = Callable[[str], None]
-KINDS = ("cuda", "cpu")
+KINDS = ("cuda", "hip", "cpu")
 
 
 def tune_release(
@@ -35,10 +36,7 @@ def tune_release(
     that units are for and that is here.
     """
     targets = {target for each in table["kernels"].values() for target in each["targets"]}
-    unmeasured = explain_unmeasured(targets)
     device = _open(targets, kind)
-    if unmeasured:
-        tell(unmeasured)
     fitting = {
         unit["target"] for unit in package.query() if unit["target"].startswith(f"{device.kind}:") and unit["fits"]
     }
@@ -52,20 +50,12 @@ def tune_release(
     return [run.tune(name, about, target) for name, about, target in jobs if target]
 
 
-def explain_unmeasured(targets: set[str]) -> str:
-    """What is said of targets whose devices nothing here measures; empty where there are none."""
-    words = ", ".join(sorted(each for each in targets if each.partition(":")[0] not in KINDS))
-    advice = "their units ship with every config, unless `tuning/` has evidence that another tuner wrote"
-    return f"{words}: AMD devices are not measured; {advice}" if words else ""
-
-
 def _open(targets: set[str], kind: str) -> Device:
-    unmeasured = explain_unmeasured(targets)
-    faults = [unmeasured] if unmeasured else []
+    faults = []
     for each in [kind] if kind else KINDS:
         if any(target.startswith(f"{each}:") for target in targets):
             try:
-                return open_device(each)
+                return Host() if each == "cpu" else open_gpu(each)
             except DeviceFault as fault:
                 faults.append(str(fault))
     words = ", ".join(sorted(targets)) or "nothing"

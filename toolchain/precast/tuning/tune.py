@@ -15,7 +15,7 @@ from pathlib import Path
 
 from precast.tuning.devices import FLUSHED, WARM, DeviceFault
 from precast.tuning.measuring import Method
-from precast.tuning.running import tune_release
+from precast.tuning.running import KINDS, tune_release
 
 TABLE = "tuning.json"
 
@@ -40,9 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=WARM,
         help="what the L2 cache holds when a kernel begins (default: warm)",
     )
-    parser.add_argument(
-        "--device", default="", choices=("", "cuda", "cpu"), help="the kind of device (default: what is here)"
-    )
+    parser.add_argument("--device", default="", choices=("", *KINDS), help="the kind of device (default: what is here)")
 
 
 def run_arguments(arguments: argparse.Namespace, folder: Path) -> list[Path]:
