@@ -25,7 +25,7 @@ from launch import Figure, HostTensor, compare, has_device, load_module, read_pr
 
 HERE = Path(__file__).parent
 BOUND = 1.05
-ROUNDS, BATCHES, BATCH, SETTLING, WARM_UP = 36, 5, 100, 60, 600
+ROUNDS, BATCHES, BATCH, SETTLING, WARM_UP = 36, 5, 100, 400, 600
 SHAPES = {6: (3, 3), 19: (8, 11)}
 
 

@@ -129,7 +129,8 @@ def look_up(rows: Sequence[Any], problem: Any) -> int:
 
     def holds(row: Any) -> bool:
         return all(problem.axes.get(name) == value for name, value in row.axes) and all(
-            relations[relation](problem.sizes[name], bound) for name, relation, bound in row.conditions
+            relations[relation](math.prod(problem.sizes[name] for name in expression.split(" * ")), bound)
+            for expression, relation, bound in row.conditions
         )
 
     return int(next(row.config for row in rows if holds(row)))

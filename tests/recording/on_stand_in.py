@@ -98,6 +98,15 @@ tuner = MyTuner(
 )
 
 
+def later():
+    """A library that is imported later."""
+
+    class Later(triton.runtime.Autotuner):
+        run = MyTuner.run
+
+    return Later(library, library.arg_names, tuner.configs, [], None, None, do_bench=measure)
+
+
 @triton.jit
 def warmed(out, VALUE: tl.constexpr):
     tl.store(out, VALUE)
@@ -123,6 +132,7 @@ def run():
     add[lambda given: (triton.cdiv(given["n"], given["BLOCK"]),)](Tensor("bfloat16"), Tensor(), 1, False, 1, 64)
     tuned[(2,)]((Tensor(), Tensor()), 256)
     tuner[(1,)](Tensor("int64"))
+    later()[(1,)](Tensor("int64"))
     warmed.warmup(Tensor(), 2.0, grid=(1,))  # which is never launched
     kernel = warmed.warmup(Tensor(), 3.0, grid=(1,))
     kernel[(1, 1, 1)](Tensor(), 3.0)

@@ -9,12 +9,17 @@ from precast.tuning.buckets import BUCKET, DEFAULT, EXACT, Measured, make_rows
 from precast.tuning.choosing import choose_configs, choose_default, mean_of, slowdowns
 
 
+def compute(expression, sizes):
+    """A condition's left side: sizes that are multiplied."""
+    return math.prod(sizes[name] for name in expression.split(" * "))
+
+
 def find_row(rows, sizes, axes=None):
     """The first row that holds, as the runtime takes it."""
     relations = {"==": int.__eq__, ">=": int.__ge__, "<": int.__lt__}
     for row in rows:
         agrees = all((axes or {}).get(name, value) == value for name, value in row.axes)
-        if agrees and all(relations[how](sizes[name], bound) for name, how, bound in row.conditions):
+        if agrees and all(relations[how](compute(name, sizes), bound) for name, how, bound in row.conditions):
             return row
     raise AssertionError("no row holds")
 
@@ -135,8 +140,12 @@ def test_rows_part_all_sizes_and_change_nothing_by_their_order(seed):
     relations = {"==": int.__eq__, ">=": int.__ge__, "<": int.__lt__}
     for _ in range(200):
         sizes = {"m": generator.randrange(1, 9000), "n": generator.randrange(1, 20000)}
-        held = [row for row in rows if row.tier == BUCKET
-                and all(relations[how](sizes[name], bound) for name, how, bound in row.conditions)]  # fmt: skip
+        held = [
+            row
+            for row in rows
+            if row.tier == BUCKET
+            and all(relations[how](compute(name, sizes), bound) for name, how, bound in row.conditions)
+        ]
         assert len(held) <= 1, sizes
         assert find_row(rows, sizes).config in chosen
 
@@ -150,3 +159,36 @@ def test_many_sizes_make_a_table_of_a_bounded_size():
     rows = make_rows(problems, choose_configs([each.times for each in problems], 0, (), 8))
     assert len(problems) < len(rows) <= 4096
     assert [find_row(rows, each.sizes).tier for each in problems] == [EXACT] * len(problems)
+
+
+def test_products_tell_what_single_sizes_do_not():
+    """Where the number of elements decides, whatever its factors are, a size that was not measured gets its config."""
+
+    def times(m, n):
+        return [1.0, 3.0, 2.0] if m * n <= 2000 else [4.0, 1.0, 2.0]
+
+    measured = [(m, n) for m in (8, 32, 128, 512) for n in (8, 32, 128)]
+    problems = [Measured({}, {"m": m, "n": n}, times(m, n)) for m, n in measured]
+    rows = make_rows(problems, (2, 0, 1))
+    assert {name for row in rows if row.tier == BUCKET for name, _, _ in row.conditions} == {"m * n"}
+    for m, n, config in ((1, 1000, 0), (1000, 1, 0), (2, 500, 0), (1, 5000, 1), (5000, 1, 1), (3000, 3000, 1)):
+        assert find_row(rows, {"m": m, "n": n}).config == config
+    few = make_rows(problems[:5], (2, 0, 1))
+    assert not any(" * " in name for row in few for name, _, _ in row.conditions)
+
+
+def test_a_product_of_some_sizes_beside_another():
+    """Rows and columns together, and the length of the sums by itself."""
+
+    def times(m, n, k):
+        return [
+            1.0 if m * n <= 2000 else 9.0,
+            1.0 if m * n > 2000 and k <= 100 else 9.0,
+            1.0 if m * n > 2000 < 20 * k else 9.0,
+        ]
+
+    sizes = [(m, n, k) for m in (8, 64, 512) for n in (8, 64, 512) for k in (16, 1024)]
+    rows = make_rows([Measured({}, dict(zip("mnk", each, strict=True)), times(*each)) for each in sizes], (0, 1, 2))
+    assert {name for row in rows if row.tier == BUCKET for name, _, _ in row.conditions} == {"m * n", "k"}
+    assert find_row(rows, {"m": 1, "n": 9000, "k": 3000}).config == 2
+    assert find_row(rows, {"m": 9000, "n": 1, "k": 3}).config == 1

@@ -104,9 +104,11 @@ class Watch:
         self._core.set_active(True)
         atexit.register(self._tell_all)
         self._put_on(JITFunction, "run", "function")
-        self._put_on(JITFunction, "__getitem__", "")  # it is no tuner: nothing is to be looked at
         self._put_on(Autotuner, "run", "tuner")
         self._plain_run = Autotuner.run
+        for each in (JITFunction, Autotuner):  # whose `run` is watched: nothing else is to be looked at
+            self._put_on(each, "__getitem__", "")
+        self._watch_tuners_of(Autotuner)
         self._put_on(KernelInterface, "__getitem__", "get")
         self._put_on(CompiledKernel, "__getitem__", self._watch_compiled)
 
@@ -136,6 +138,31 @@ class Watch:
                 setattr(owner, name, below) if had else delattr(owner, name)
 
         setattr(owner, name, watched)
+        self._undo.append(undo)
+
+    def _watch_tuners_of(self, tuner: Any) -> None:
+        """Looks at calls of libraries' own tuners, those too whose classes are yet to come."""
+
+        plain = tuner.__getitem__
+
+        def watch(kind: Any) -> None:
+            if kind.run is not self._plain_run and kind.__getitem__ is plain:
+                self._put_on(kind, "__getitem__", "get")
+
+        def begin_class(kind: Any, /, **named: Any) -> None:
+            super(tuner, kind).__init_subclass__(**named)
+            watch(kind)
+
+        kinds = list(tuner.__subclasses__())
+        for each in kinds:
+            watch(each)
+            kinds += each.__subclasses__()
+        tuner.__init_subclass__ = hook = classmethod(begin_class)
+
+        def undo() -> None:
+            if vars(tuner).get("__init_subclass__") is hook:
+                del tuner.__init_subclass__
+
         self._undo.append(undo)
 
     def sample(self, below: Any, function: Any, arguments: tuple[Any, ...], keywords: Any) -> tuple[Any, _Grid]:

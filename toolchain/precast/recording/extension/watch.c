@@ -33,7 +33,8 @@ typedef struct standin_object {
     PyObject_HEAD
     core_object *core;
     PyObject *below;
-    descrgetfunc bind; /* NULL: it is called with the instance first, as functions of Python can be */
+    descrgetfunc bind;
+    struct bound_object *spare; /* what the last one that was bound left, for the next */
     int kind;
 } standin_object;
 
@@ -44,31 +45,15 @@ typedef struct bound_object {
 } bound_object;
 
 typedef struct module_state {
-    PyTypeObject *core_type, *standin_type, *bound_type, *function_type;
+    PyTypeObject *core_type, *standin_type, *bound_type;
 } module_state;
 
 static PyObject *word_grid, *word_warmup, *word_shape, *word_sample, *word_note, *word_choice, *word_meet, *word_own, *word_tell;
 
 static PyObject *call_below(const standin_object *standin, PyObject *instance, PyObject *arguments, PyObject *keywords) {
-    if (standin->bind) {
-        PyObject *bound = standin->bind(standin->below, instance, (PyObject *)Py_TYPE(instance));
-        PyObject *result = bound ? PyObject_Call(bound, arguments, keywords) : NULL;
-        Py_XDECREF(bound);
-        return result;
-    }
-    Py_ssize_t size = PyTuple_Size(arguments);
-    PyObject *all = PyTuple_New(size + 1);
-    if (!all)
-        return NULL;
-    Py_INCREF(instance);
-    PyTuple_SetItem(all, 0, instance);
-    for (Py_ssize_t i = 0; i < size; i++) {
-        PyObject *each = PyTuple_GetItem(arguments, i);
-        Py_INCREF(each);
-        PyTuple_SetItem(all, i + 1, each);
-    }
-    PyObject *result = PyObject_Call(standin->below, all, keywords);
-    Py_DECREF(all);
+    PyObject *bound = standin->bind(standin->below, instance, (PyObject *)Py_TYPE(instance));
+    PyObject *result = bound ? PyObject_Call(bound, arguments, keywords) : NULL;
+    Py_XDECREF(bound);
     return result;
 }
 
@@ -373,9 +358,14 @@ static PyObject *bound_call(PyObject *self, PyObject *arguments, PyObject *keywo
 
 static void bound_free(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
-    Py_DECREF(((bound_object *)self)->standin);
-    Py_DECREF(((bound_object *)self)->instance);
-    PyObject_Free(self);
+    bound_object *bound = (bound_object *)self;
+    standin_object *standin = bound->standin;
+    Py_DECREF(bound->instance);
+    if (standin->spare)
+        PyObject_Free(bound);
+    else
+        standin->spare = bound;
+    Py_DECREF(standin);
     Py_DECREF(type);
 }
 
@@ -393,9 +383,13 @@ static PyObject *standin_bind(PyObject *self, PyObject *instance, PyObject *owne
     if (!instance || instance == Py_None)
         return Py_INCREF(self), self;
     module_state *state = PyType_GetModuleState(Py_TYPE(self));
-    bound_object *bound = PyObject_New(bound_object, state->bound_type);
+    standin_object *standin = (standin_object *)self;
+    bound_object *bound = standin->spare;
+    standin->spare = NULL;
+    bound = bound ? (bound_object *)PyObject_Init((PyObject *)bound, state->bound_type)
+                  : PyObject_New(bound_object, state->bound_type);
     if (bound) {
-        bound->standin = (standin_object *)self;
+        bound->standin = standin;
         bound->instance = instance;
         Py_INCREF(self);
         Py_INCREF(instance);
@@ -414,6 +408,8 @@ static PyObject *standin_get(PyObject *self, PyObject *name) {
 
 static void standin_free(PyObject *self) {
     PyTypeObject *type = Py_TYPE(self);
+    if (((standin_object *)self)->spare)
+        PyObject_Free(((standin_object *)self)->spare);
     Py_DECREF(((standin_object *)self)->core);
     Py_DECREF(((standin_object *)self)->below);
     PyObject_Free(self);
@@ -436,11 +432,15 @@ static PyObject *make_standin(PyObject *self, PyObject *arguments) {
     const char *kind;
     if (!PyArg_ParseTuple(arguments, "sO", &kind, &below))
         return NULL;
+    descrgetfunc bind = (descrgetfunc)PyType_GetSlot(Py_TYPE(below), Py_tp_descr_get);
+    if (!bind)
+        return PyErr_SetString(PyExc_TypeError, "what is stood in for must be a method"), NULL;
     standin_object *made = PyObject_New(standin_object, state->standin_type);
     if (made) {
         made->core = (core_object *)self;
         made->below = below;
-        made->bind = Py_TYPE(below) == state->function_type ? NULL : PyType_GetSlot(Py_TYPE(below), Py_tp_descr_get);
+        made->bind = bind;
+        made->spare = NULL;
         made->kind = !strcmp(kind, "function") ? RUN_FUNCTION : !strcmp(kind, "tuner") ? RUN_TUNER : GET;
         Py_INCREF(self);
         Py_INCREF(below);
@@ -533,10 +533,7 @@ static int start(PyObject *module) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!(*types[i].type = (PyTypeObject *)PyType_FromModuleAndSpec(module, types[i].spec, NULL)))
             return -1;
-    PyObject *types_module = PyImport_ImportModule("types");
-    state->function_type = types_module ? (PyTypeObject *)PyObject_GetAttrString(types_module, "FunctionType") : NULL;
-    Py_XDECREF(types_module);
-    return state->function_type ? 0 : -1;
+    return 0;
 }
 
 static PyMethodDef functions[] = {
