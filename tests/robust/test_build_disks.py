@@ -58,10 +58,12 @@ def test_a_disk_that_fails_costs_a_sentence_and_a_build(tmp_path, library, turns
         project.go_to(state)
         if fresh != "edit":
             shutil.rmtree(project.tree.folder / ("generated" if fresh == "release" else "build"), ignore_errors=True)
-        at, error, keep = rng.randrange(1, 700), rng.choice(ERRORS), rng.random() < 0.3
+        every = rng.random() < 0.5  # calls that only ask, list or map may fail as well
+        at, error, keep = rng.randrange(1, 4500 if every else 1500), rng.choice(ERRORS), rng.random() < 0.3
         settings = {"FAULT_AT": str(at), "FAULT_ERRNO": str(error), **({"FAULT_KEEP": "1"} if keep else {})}
+        settings |= {"FAULT_ALL": "1"} if every else {}
         run = run_counted(library, project.tree, "build", "-j1", **settings)
-        note = (turn, fresh, at, os.strerror(error), keep, run.calls, run.code, run.err)
+        note = (turn, fresh, at, every, os.strerror(error), keep, run.calls, run.code, run.err)
         assert run.code in (0, 1) and "Traceback" not in run.out + run.err, note
         assert run.code == 0 or run.err.startswith("error: ") or ": error: " in run.err, note
         if run.code == 0:

@@ -92,9 +92,7 @@ class StepTask(SCons.Script.Main.BuildTask):  # type: ignore[misc]  # SCons has 
         step = self.session.step_of(path)
         error = _error_of(build_error, path)
         if error is None:
-            fault = self.session.fault = build_error.exc_info[1]
-            if isinstance(fault, OSError) and fault.filename is None:  # of what is read for it, SCons gives no name
-                fault.filename = str(self.session.folder / path)
+            self.session.fault = build_error.exc_info[1]
             if self.session.aloud:  # SCons prints the traceback; else the driver's caller does
                 super().failed()
                 return
