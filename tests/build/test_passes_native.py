@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 from plugin_tree import PluginTree
@@ -77,3 +78,26 @@ def test_a_librarys_bytes_are_in_the_key_of_every_stage(tree):
         job = tree.job()
         keys.append([plan_stage(job, stage, "{}", "").key for stage in job.unit.stages])
     assert all(one != two for one, two in zip(*keys, strict=True))
+
+
+def test_a_library_that_is_another_while_it_is_loaded_is_refused(tmp_path, monkeypatch):
+    """Its bytes are the same before and after: those that were loaded are not known."""
+    from precast.engines.triton import native
+
+    path = tmp_path / "libmine.so"
+    path.write_bytes(b"mine")
+    status = path.stat()
+
+    def load(name):
+        while path.stat().st_ctime_ns == status.st_ctime_ns:  # which goes in steps
+            path.write_bytes(b"other")
+            path.write_bytes(b"mine")
+
+    extend = SimpleNamespace(extend_with=load)
+    plugin = SimpleNamespace(passes=SimpleNamespace(plugin=SimpleNamespace(extend_with=load)))
+    plugin.ir = SimpleNamespace(extend_dialects_with=lambda name: None, builder=extend)
+    monkeypatch.setattr(native, "libtriton", plugin)
+    monkeypatch.setattr(native, "_loaded_passes", list)
+    monkeypatch.setattr(native, "read_plugin_info", lambda path: SimpleNamespace(passes=()))
+    with pytest.raises(PluginError, match=r"libmine.*changed while this process loaded it"):
+        native.load_library(path)

@@ -28,14 +28,16 @@ def find_moved(session: Session) -> list[str]:
 
 
 def _looked_at_by_plan(session: Session) -> Iterator[str]:
-    """Those of the files that the plan remembers as they were: most need not be read again, Triton's library least."""
+    """Those of the files that the plan remembers as they were: most need not be read again, Triton's library least. Of
+    the assembler, nobody knows what was run while another one lay in its place: that one has moved."""
+    ptxas = session.project.settings.ptxas
     for path, state in session.plan.looks.files.items():
-        place = os.path.join(session.origin, path)
         try:
-            same = look_at(place, state).digest == state.digest
+            now = look_at(os.path.join(session.origin, path), state)
         except OSError:
-            same = False
-        if not same:
+            yield session.name_from_here(path)
+            continue
+        if now.digest != state.digest or (path == ptxas and (now.inode, now.ctime) != (state.inode, state.ctime)):
             yield session.name_from_here(path)
 
 

@@ -8,6 +8,7 @@ ops on the builder that kernels use. Code cannot be unloaded: a worker process k
 from __future__ import annotations
 
 import functools
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,7 @@ def load_library(path: Path) -> LoadedLibrary:
 
 @functools.cache
 def _load(path: Path) -> LoadedLibrary:
+    status = path.stat()
     digest = digest_bounded(path)
     info = read_plugin_info(path)
     taken = sorted(set(info.passes) & set(_loaded_passes()))
@@ -58,10 +60,17 @@ def _load(path: Path) -> LoadedLibrary:
         libtriton.ir.builder.extend_with(str(path))
     except RuntimeError as error:
         raise PluginError(explain_load_error(path, str(error))) from None
+    if _mark_of(path.stat()) != _mark_of(status):  # nobody knows which bytes were loaded
+        raise PluginError(f"plugin library `{path.name}` changed while this process loaded it", hint="build again")
     missing = sorted(set(info.passes) - set(_loaded_passes()))
     if missing:
         raise PluginError(f"plugin library `{path.name}` lists pass `{missing[0]}` but has no code for it")
     return LoadedLibrary(digest, info.passes)
+
+
+def _mark_of(status: os.stat_result) -> tuple[int, int]:
+    """What no file has again that took another's place, or was written."""
+    return status.st_ino, status.st_ctime_ns
 
 
 def _loaded_passes() -> list[str]:
