@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -19,6 +20,7 @@ from precast.release.contents import compose_release
 from precast.release.folder import place_release
 from precast.release.policy import Policy, verify_against
 from precast.release.sign import make_keys, public_key_hex, sign_release
+from precast.release.verify import verify_release
 
 SIGNATURE = "manifest.json.sig"
 
@@ -198,3 +200,19 @@ def test_what_is_no_minimum(runtime: ctypes.CDLL, text: str) -> None:
 @pytest.mark.parametrize("text", ["", "a", ".1", "main", "!1", "+1"])
 def test_version_without_an_order_is_older_than_all(runtime: ctypes.CDLL, text: str) -> None:
     assert runtime.precast_is_at_least(text.encode(), b"0") == 0
+
+
+def test_the_signature_is_that_of_the_manifest_that_was_verified(release: Path, keys: Keys, monkeypatch) -> None:
+    """Not the one that lies there by then."""
+
+    def verify(folder: Path, **words: bool) -> SimpleNamespace:
+        found = verify_release(folder, **words)
+        return SimpleNamespace(name=found.name, project_version=found.project_version, data=found.data + b" ")
+
+    assert python_says(release, Policy(key=keys.public)) == ""
+    monkeypatch.setattr("precast.release.policy.verify_release", verify)
+    assert python_says(release, Policy(key=keys.public)) != ""
+
+
+def test_a_name_that_is_empty_is_demanded_too(release: Path) -> None:
+    assert python_says(release, Policy(name="")) == "DIR is a release of `demo`, and `` is required"

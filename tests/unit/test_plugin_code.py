@@ -197,6 +197,17 @@ def test_what_a_plugin_asks_of_files_is_seen(tmp_path, question, late):
     assert ASKED[question] in found and not [each for each in found if "not the plugin's" in each[1]]
 
 
+@pytest.mark.parametrize("folder", ["build", "generated"])
+def test_what_is_made_is_no_input_of_what_makes_it(tmp_path, folder):
+    text = f"from pathlib import Path\nmade = Path(__file__).parents[1] / {folder!r}\n"
+    text += "looked = (made / 'a').exists(), (made / 'b').read_text(), list(made.iterdir())\n"
+    write(tmp_path, {"plugins/a": text + PASS, f"{folder}/more": ""})
+    (tmp_path / folder / "b").write_text("1")
+    namespace = Namespace("plugins/a.py", tmp_path)
+    namespace.load()
+    assert {read.name for read in namespace.watch.reads} == {"plugins/a.py"}
+
+
 @pytest.mark.parametrize("name", ["plugins/asked", "plugins/more", "plugins/table.json"])
 def test_an_answer_that_changes_makes_a_probe_stale(tmp_path, name):
     asking = f"import os\nassert os.path.exists({str(tmp_path / name)!r}) is {name != 'plugins/asked'}\n"

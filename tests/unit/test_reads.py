@@ -266,11 +266,12 @@ def test_a_package_that_is_not_read_as_kernels_are_is_told_by_its_version(load, 
     assert read == Read(ReadKind.PACKAGE, "with_parts", ABSENT) and digest_now(read, tmp_path, {}) == ABSENT
     found = set()
     (tmp_path / "with_parts").mkdir()
-    for name, content in (("__init__.py", "1"), ("__init__.py", "2"), ("version.py", "1"), ("inner.py", "")):
+    versions = (("__init__.py", "1"), ("__init__.py", "2"), ("version.py", "1"), ("_version.py", "1"))
+    for name, content in (*versions, ("inner.py", "")):
         (tmp_path / "with_parts" / name).write_text(content)
         importlib.invalidate_caches()
         found.add(digest_now(read, tmp_path, {}))
-    assert len(found) == 3 and ABSENT not in found  # inner.py says no version
+    assert len(found) == 4 and ABSENT not in found  # inner.py says no version
     (tmp_path / "With.Parts-2.0.dist-info").mkdir()
     assert digest_now(read, tmp_path, {}) not in found
 
