@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -184,6 +185,23 @@ def test_what_the_index_does_not_say_is_told(release: Path, capsys, case: str) -
     change, told = AGAINST_INDEX[case]
     forged = forge(release, change)
     assert f"{forged}/index.bin " in (said := verdict(capsys, "verify", str(forged))) and told in said
+
+
+def test_a_pack_that_the_index_does_not_know_is_told(release: Path, capsys) -> None:
+    """Every image in it is what it was; what lies between them is none of an image."""
+    (pack,) = release.rglob("*.pack")
+    data = bytearray(pack.read_bytes())
+    last = len(data) // 4096 * 4096 - 1  # the end of what fills the page before the last image
+    data[last] ^= 1
+    pack.unlink()
+    pack.write_bytes(data)
+
+    def change(body) -> None:
+        (file,) = (each for each in body["files"] if each["path"].endswith(".pack"))
+        file["digest"] = hashlib.sha256(data).hexdigest()
+
+    forged = forge(release, change)
+    assert f"{forged}/index.bin names other files than the manifest says" in verdict(capsys, "verify", str(forged))
 
 
 RECORDED = """
