@@ -24,7 +24,7 @@ class _Generator(Control):
             self.statement()
         for value in [each for each in self.values if each.type.shape][-3:]:
             self.store_result(value)
-        if self.program.seed % 4 == 0:
+        if self.program.seed % 8 == 0:
             self.product()
         self.block.operations.append(Op("tt.return"))
         return self.program
