@@ -134,6 +134,40 @@ def test_products_of_few_columns_of_a_panel(level):
         assert np.array_equal(out, expected), n
 
 
+@triton.jit
+def fixed_masks_kernel(
+    out, a, b, START: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr, DEPTH: tl.constexpr,
+):  # fmt: skip
+    rows, columns, depth = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :], tl.arange(0, K)
+    left = tl.load(a + rows * K + depth[None, :], (rows < ROWS) & (depth[None, :] < DEPTH), 0)
+    inside = depth[:, None] < DEPTH
+    if COLUMNS < N:
+        inside &= columns < COLUMNS
+    right = tl.load(b + depth[:, None] * N + columns, inside, 0)
+    total = tl.full([M, N], START, out.dtype.element_ty)
+    tl.store(out + rows * N + columns, tl.dot(left, right, total, out_dtype=out.dtype.element_ty))
+
+
+@pytest.mark.parametrize("level", EVERY_LEVEL)
+@pytest.mark.parametrize("element", ["i8", "fp32"])
+def test_products_whose_masks_are_known(level, element):
+    """What no product is added to is there too, and zeros that are left out make 0 of -0."""
+    rng = np.random.default_rng(31)
+    kind, total, start = (np.int8, np.int32, 5) if element == "i8" else (np.float32, np.float32, -0.0)
+    types = {"out": "*i32" if element == "i8" else "*fp32", "a": f"*{element}", "b": f"*{element}"}
+    a, b = rng.integers(-4, 5, (16, 32)).astype(kind), rng.integers(-4, 5, (32, 128)).astype(kind)
+    for m, n, k in [(3, 128, 32), (16, 17, 32), (5, 80, 3)]:
+        constants = {"START": start, "M": 16, "N": 128, "K": 32, "ROWS": m, "COLUMNS": n, "DEPTH": k}
+        kernel = build(fixed_masks_kernel, types, constants, level=level)
+        out, expected = np.full((16, 128), 7, total), np.full((16, 128), start, total)
+        kernel((1,), out, a, b)
+        expected[:m, :n] += a[:m, :k].astype(total) @ b[:k, :n].astype(total)
+        assert np.array_equal(out, expected), (m, n, k)
+        inside = out[:m, :n]
+        assert k == 32 or not np.signbit(inside[inside == 0]).any(), (m, n, k)
+
+
 def test_a_large_block_is_asked_for_while_the_one_before_is_multiplied():
     rng = np.random.default_rng(11)
     m, n, k = 130, 70, 200

@@ -183,7 +183,7 @@ class _Product:
             rows = factors.find_rows(reach)
             panels = self.kernel.packed.get(self.operation) or factors.find_panels(reach)
             bounds = self._find_bounds(rows, panels, reach)
-            if lazy and not bounds.everywhere:
+            if lazy and not bounds.cover(self.tile):
                 self.kernel.write_value(self.kernel, self.c, sums)
                 lazy = False
 
@@ -276,6 +276,6 @@ class _Product:
 
     def _with_zeros(self, total: Plain, depth: Scalar) -> Plain:
         """The total after the zeros that were left out, which only make +0 of -0."""
-        if depth.constant is not None or self.element[0] == "i":
+        if depth.constant == self.tile.k or self.element[0] == "i":
             return total
         return self.context.b.binary("addf", total, floats.filled(self.context.b, total, 0.0, self.element))

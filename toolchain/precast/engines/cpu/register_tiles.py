@@ -59,10 +59,10 @@ class Bounds:
     strips: Scalar
     depth: Scalar
 
-    @property
-    def everywhere(self) -> bool:
-        """Whether every tile is computed."""
-        return all(each.constant is not None for each in (self.rows, self.panels, self.strips))
+    def cover(self, tile: Tile) -> bool:
+        """Whether every tile is computed, for all that is known here."""
+        known = self.rows.constant, self.panels.constant, self.strips.constant
+        return known == (tile.m, tile.panels, 0)
 
 
 @dataclass(frozen=True)
