@@ -138,8 +138,8 @@ def find_split(context: Context, condition: Condition, name: str, size: int) -> 
     return _split_along(context, condition, Cursor(index, axis, size, address=True))
 
 
-def find_test_of_lanes(context: Context, condition: Condition) -> Plain | None:
-    """Whether a condition that is true up to a count holds in all lanes of its own cursor; None: that is not known."""
+def find_test_of_lanes(context: Context, condition: Condition, value: bool) -> Plain | None:
+    """Whether a condition that is true up to a count has `value` in all lanes of its cursor; None: it is another."""
     if condition.cursor.lane is None:
         return None
     found = _compared(context, condition, condition.cursor.addressing(True))
@@ -148,11 +148,12 @@ def find_test_of_lanes(context: Context, condition: Condition) -> Plain | None:
     predicate, x, y = found
     b, size = context.b, condition.cursor.width
     count = context.arithmetic.prefix_count(predicate, x, y)
-    # An index that would wrap is not that far below the number; one of which it was widened may.
-    known = [_stays_in_range(b, each, size) for each in x.assumes]
+    # An index that wraps in these lanes is not so far below the number; one of which it was widened may be.
+    known = [_stays_in_range(b, each, size) for each in (x.assumes if value else (*x.assumes, x))]
     if predicate[0] == "u":
         known.append(b.compare("sge", x.base, b.constant(0, x.element)))
-    return _and(b, [b.compare("sge", count, b.index(size)), *known])
+    bound = b.compare("sge", count, b.index(size)) if value else b.compare("sle", count, b.index(0))
+    return _and(b, [bound, *known])
 
 
 def _split_along(context: Context, condition: Condition, cursor: Cursor) -> Split | None:

@@ -54,7 +54,7 @@ class _ElementLoop:
 
         def body(_: Scalar, inside: list[Plain]) -> Sequence[Plain]:
             with self._round(index, inside):
-                return self._following(inside, [])
+                return self._following(inside, self._compute_masked(inside))
 
         finals = b.loop_named(index, lower, upper, step, first, body)
         return [
@@ -66,7 +66,7 @@ class _ElementLoop:
         """Whether there are tests of a round's lanes; what is written to find them is taken back."""
         written = len(self.context.b.lines)
         with self._round(index, inside):
-            found = bool(self._find_tests())
+            found = bool(self._find_tests(True))
         del self.context.b.lines[written:]
         return found
 
@@ -79,7 +79,7 @@ class _ElementLoop:
             index, *inside = asked
             assert isinstance(index, Scalar)
             with self._round(index, inside):
-                tests[:] = self._find_tests()
+                tests[:] = self._find_tests(True)
                 holds = b.compare("slt", index, upper)
                 for _, each in tests:
                     holds = b.binary("andi", holds, each)
@@ -90,7 +90,7 @@ class _ElementLoop:
             index, *inside = asked
             assert isinstance(index, Scalar)
             with self._round(index, inside):
-                following = self._following(inside, [condition for condition, _ in tests])
+                following = self._following(inside, self._compute(tests, True))
                 return [b.integer("addi", index, step), *following]
 
         return b.repeat([lower, *first], test, body)
@@ -124,19 +124,35 @@ class _ElementLoop:
                     context.compute_scalar(operation)
             yield
 
-    def _find_tests(self) -> list[Test]:
-        """Comparisons, and whether they hold in all lanes of this round."""
+    def _find_tests(self, value: bool) -> list[Test]:
+        """Comparisons, and whether they have `value` in all lanes of this round."""
         conditions = find_conditions(self.context, self.cursor, self.yielded)
-        tests = ((each, find_test_of_lanes(self.context, each)) for each in conditions)
+        tests = ((each, find_test_of_lanes(self.context, each, value)) for each in conditions)
         return [(condition, test) for condition, test in tests if test is not None]
 
-    def _following(self, inside: list[Plain], known: Sequence[Condition]) -> list[Plain]:
-        """What the next round is given; the conditions in `known` hold in all lanes."""
-        for each in known:
-            self.context.remember(*each.key, self.context.b.constant(1, "i1"))
+    def _compute(self, known: Sequence[Test], value: bool) -> list[Plain]:
+        """What is computed for the next round; the conditions in `known` have `value` in all lanes."""
+        for condition, _ in known:
+            self.context.remember(*condition.key, self.context.b.constant(int(value), "i1"))
+        values = [each for each, steps in zip(self.yielded, self.steps, strict=True) if steps is None]
+        return [self._wide(self.context.evaluate(each, self.cursor)) for each in values]
+
+    def _compute_masked(self, inside: list[Plain]) -> list[Plain]:
+        """`_compute`, where no lane may hold: loads that are masked off would fetch what they do not read."""
+        b, tests = self.context.b, self._find_tests(False)
+        if not tests:
+            return self._compute([], False)
+        none = tests[0][1]
+        for _, each in tests[1:]:
+            none = b.binary("andi", none, each)
+        assert isinstance(none, Scalar)
+        like = [form for form, steps in zip(inside, self.steps, strict=True) if steps is None]
+        return self.context.branch(none, like, lambda: self._compute(tests, False), lambda: self._compute([], False))
+
+    def _following(self, inside: list[Plain], computed: Sequence[Plain]) -> list[Plain]:
+        """What the next round is given."""
+        remaining = iter(computed)
         return [
-            advanced(self.context, form, steps)
-            if isinstance(form, Scalar) and steps is not None
-            else self._wide(self.context.evaluate(value, self.cursor))
-            for form, steps, value in zip(inside, self.steps, self.yielded, strict=True)
+            advanced(self.context, form, steps) if isinstance(form, Scalar) and steps is not None else next(remaining)
+            for form, steps in zip(inside, self.steps, strict=True)
         ]
