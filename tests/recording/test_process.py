@@ -63,9 +63,13 @@ def test_triton_is_watched_as_it_is_imported_and_keeps_its_loader(tmp_path):
     package = tmp_path / "triton"
     for name in ("__init__", "compiler/__init__", "compiler/compiler", "runtime/__init__", "runtime/autotuner"):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / f"{name}.py").write_text("class CompiledKernel: __getitem__ = 0\nclass Autotuner: run = 0\n")
+        (package / f"{name}.py").write_text(
+            "class CompiledKernel:\n    def __getitem__(self, grid): pass\n"
+            "class Autotuner(CompiledKernel):\n    def run(self): pass\n"
+        )
     (package / "runtime" / "jit.py").write_text(
-        "class KernelInterface: __getitem__ = 0\nclass JITFunction(KernelInterface):\n    def run(self): return 1\n"
+        "class KernelInterface:\n    def __getitem__(self, grid): pass\n"
+        "class JITFunction(KernelInterface):\n    def run(self): return 1\n"
     )
     look = (
         "import triton; from triton.runtime.jit import JITFunction; import sys; print("

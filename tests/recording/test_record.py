@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -210,3 +211,19 @@ def test_what_was_recorded_is_built_and_served_with_equal_numbers(project, numbe
     assert lacking.stdout.startswith("# missing on cpu:x86-64-v3\n[kernel.parts]\n")
     assert tomlkit.parse(lacking.stdout.rpartition("\n\n")[0])["kernel"]["parts"]["constants"]["TYPE"] == "tl.i16"
     assert lacking.stdout.endswith("\n\n12 of 13 recorded variants are served\n")
+
+
+@pytest.mark.all
+def test_what_was_recorded_is_tuned_by_the_sizes_that_were_launched(project, recorded, tmp_path):
+    """Nobody writes a size, or what is tuned."""
+    folder = shutil.copytree(project, tmp_path / "tuned", symlinks=True)
+    printed(run(folder, "-m", "precast", "build", "--candidates"))
+    (path,) = printed(run(folder, "-m", "precast", "tune", "--rounds", "1"))
+    evidence = json.loads((folder / path).read_text())
+    assert (evidence["kernel"], evidence["axes"]) == ("tuned", ["BLOCK", "num_warps"])
+    assert [each["sizes"] for each in evidence["problems"]] == [{"n": 640}, {"n": 1000}]
+    assert all(time is not None for each in evidence["problems"] for time in each["times"])
+    printed(run(folder, "-m", "precast", "build"))
+    package = folder / "generated" / "demo" / "current" / "python"
+    lines = printed(run(folder, "-c", CHOICES, PYTHONPATH=f"program{os.pathsep}{package}"))
+    assert [line.split()[2:6] for line in lines[:2]] == [["exact,", "n", "==", n] for n in ("1000", "640")]

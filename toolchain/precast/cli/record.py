@@ -20,9 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, default=DEFAULT, metavar="FILE", help=f"the spec file (default: {DEFAULT})"
     )
-    parser.add_argument(
-        "--no-device", metavar="TARGET", help="as on this GPU (cuda:90, …), which is not there"
-    )
+    parser.add_argument("--no-device", metavar="TARGET", help="as on this GPU (cuda:90, …), which is not there")
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="COMMAND", help="the program with its arguments")
 
 

@@ -112,7 +112,7 @@ def make_rows(
 
 def _make_row(given: Given, types: Mapping[str, str], texts: Mapping[str, str]) -> Table:
     row = {name: [value] if isinstance(value, list) else value for name, value in given.axes.items()}
-    for name, kind in types.items():
+    for name in types:
         if name in texts:
             row[name] = texts[name]
         elif name in given.problem.numbers:
@@ -120,7 +120,7 @@ def _make_row(given: Given, types: Mapping[str, str], texts: Mapping[str, str]) 
         elif name in given.problem.shapes:
             shape = given.problem.shapes[name]
             is_descriptor = given.problem.launch.types[name].startswith("tensordesc")
-            row[name] = list(shape) if is_descriptor else str(shape[0]) if kind.startswith("{") else shape[0]
+            row[name] = list(shape) if is_descriptor else shape[0]
     return row
 
 

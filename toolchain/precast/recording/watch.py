@@ -167,8 +167,9 @@ class Watch:
 
     def sample(self, below: Any, function: Any, arguments: tuple[Any, ...], keywords: Any) -> tuple[Any, _Grid]:
         """Launches as ever, with a grid that is looked at. What the launch raises is the program's."""
-        grid = _Grid(keywords["grid"])
-        watched = {**keywords, "grid": grid} if callable(keywords["grid"]) else keywords
+        given = (keywords or {}).get("grid")
+        grid = _Grid(given)
+        watched = {**keywords, "grid": grid} if callable(given) else keywords or {}
         return below(function, *arguments, **watched), grid
 
     def note(self, launch: tuple[Any, Any, _Grid | None, tuple[Any, ...], Any], is_new: bool) -> int:
@@ -188,7 +189,9 @@ class Watch:
 
     def tell(self, number: int, count: int) -> None:
         """Notes how many launches there were of one kind."""
-        self._notes.write(replace(self._problems[number], number=number, count=count))
+        problem = self._problems[number]
+        with self._telling(None):
+            self._notes.write(replace(problem, number=number, count=count))
 
     def meet_tuner(self, tuner: Any) -> tuple[Any, Any]:
         """The function that a tuner launches, and the choices that it keeps."""
