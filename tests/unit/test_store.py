@@ -54,6 +54,20 @@ def test_record_comes_back_and_later_value_wins(store):
     assert store.get_record(key) == b""
 
 
+def test_values_that_come_together_are_one_file_with_several_names(store):
+    values = {digest_bytes(name): name * 3 for name in (b"one", b"", b"th\nree: ")}
+    store.put_records(values)
+    assert {key: store.get_record(key) for key in values} == values
+    paths = [store.record_path(key) for key in values]
+    assert len({path.stat().st_ino for path in paths}) == 1
+    first, *others = values
+    store.put_record(first, b"another")  # which is no matter of theirs
+    assert store.get_record(first) == b"another" and [store.get_record(key) for key in others] == [*values.values()][1:]
+    damage(paths[1], -1)
+    assert [store.get_record(key) for key in values] == [b"another", None, None]
+    assert [path.exists() for path in paths] == [True, False, False]
+
+
 @pytest.mark.parametrize("offset", [0, 64, 65, 67])
 def test_damaged_record_is_removed_and_absent(store, offset):
     key = digest_bytes(b"key")

@@ -70,6 +70,11 @@ class FileState(NamedTuple):
         )
 
 
+def state_of_new(status: os.stat_result, digest: str) -> FileState:
+    """The state of a file that was made just now of bytes with that digest: too fresh to trust."""
+    return FileState(status.st_size, _UNSETTLED, status.st_ctime_ns, status.st_ino, digest)
+
+
 def look_at(place: str | Path, known: FileState | None = None, status: os.stat_result | None = None) -> FileState:
     """The state of a file now: `known` when that is still true, else what reading it gives. `status` saves asking.
 

@@ -3,8 +3,8 @@
 In: bytes from workers. Out: the same bytes, verified at every read, or nothing. Entries are written beside their
 place and renamed, so that a reader never sees half of one and two writers of one entry agree. Layout:
 `objects/ab/cdef…` holds bytes under their own sha256; `records/ab/cdef…` holds small values under a key, sealed with
-the key. Everything else in the build that writes a file uses `write_file` as well. What a killed process or a bad disk
-leaves of that, `remove_drafts` finds.
+the key, and maybe others that came with it. Everything else in the build that writes a file uses `write_file` as well.
+What a killed process or a bad disk leaves of that, `remove_drafts` finds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from precast.bounded import MOST_FILE_BYTES, IrregularFileError, read_bounded
@@ -27,6 +27,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _CLOSED = {errno.EROFS, errno.EACCES, errno.EPERM}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _NO_LINKS = {errno.EXDEV, errno.EMLINK, errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS}
+_SYNCS = 16  # at once
 _NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # of file systems that know no such thing, for folders
 
 
@@ -114,9 +115,11 @@ def _place(path: Path | str, make: Callable[[str], None]) -> None:
     folder = folder or os.curdir
     draft = f"{folder}/.{name[:100]}.{secrets.token_hex(6)}.tmp"
     try:
-        if not os.path.isdir(folder):
+        try:
+            make(draft)
+        except FileNotFoundError:
             os.makedirs(folder, exist_ok=True)
-        make(draft)
+            make(draft)
         os.replace(draft, path)
     except BaseException as error:
         with contextlib.suppress(OSError):  # what went wrong before is what counts
@@ -160,12 +163,14 @@ def sync(path: Path) -> None:
 
 
 def sync_tree(folder: Path, needs: Callable[[Path], bool] = lambda path: True) -> None:
-    """`sync` for every file in a folder that `needs` it, for all folders in it, and the folder."""
-    for place, _, files in os.walk(folder, topdown=False):
-        for name in files:
-            if needs(Path(place, name)):
-                sync(Path(place, name))
-        sync(Path(place))
+    """`sync` for every file in a folder that `needs` it, for all folders in it, and the folder; many at once, for the
+    disk then writes them together."""
+    from concurrent.futures import ThreadPoolExecutor  # not for a build that has nothing to do
+
+    tree = [(place, [Path(place, name) for name in names]) for place, _, names in os.walk(folder)]
+    with ThreadPoolExecutor(_SYNCS, "precast-sync") as threads:
+        list(threads.map(sync, (path for _, paths in tree for path in paths if needs(path))))
+        list(threads.map(sync, (Path(place) for place, _ in tree)))
 
 
 def link_file(source: Path, path: Path) -> None:
@@ -190,9 +195,10 @@ class Store:
         self.root = Path(root)
         self._text = str(root)
 
-    def put(self, data: bytes) -> str:
-        """Keeps `data` and returns its digest; a damaged entry is replaced, a good one is left as it is."""
-        digest = digest_bytes(data)
+    def put(self, data: bytes, digest: str = "") -> str:
+        """Keeps `data` and returns its digest, which may be known; a damaged entry is replaced, a good one is left as
+        it is."""
+        digest = digest or digest_bytes(data)
         if self.get(digest) is None:
             write_file(self._object(digest), data, mode=0o444)
         return digest
@@ -215,7 +221,15 @@ class Store:
 
     def put_record(self, key: str, data: bytes) -> None:
         """Keeps the value `data` under `key`; a later value replaces an earlier one."""
-        write_file(self._record(key), seal(key.encode() + b"\n" + data))
+        self.put_records({key: data})
+
+    def put_records(self, records: Mapping[str, bytes]) -> None:
+        """As `put_record`, of values that come together: they are written as one file that has several names."""
+        head = " ".join(f"{key}:{len(data)}" for key, data in records.items())
+        first, *others = (Path(self._record(key)) for key in records)
+        write_file(first, seal(head.encode() + b"\n" + b"".join(records.values())))
+        for path in others:
+            link_file(first, path)
 
     def get_record(self, key: str) -> bytes | None:
         """The value under `key`; None when absent, or damaged: a damaged record is removed."""
@@ -223,10 +237,9 @@ class Store:
         content = _read(path)
         if content is None:
             return None
-        owner, _, data = (unseal(content) or b"").partition(b"\n")
-        if owner != key.encode():
+        data = _find_record(unseal(content) or b"", key.encode())
+        if data is None:
             _remove(path)
-            return None
         return data
 
     def object_path(self, digest: str) -> Path:
@@ -241,6 +254,19 @@ class Store:
 
     def _record(self, key: str) -> str:
         return f"{self._text}/records/{key[:2]}/{key[2:]}"
+
+
+def _find_record(content: bytes, key: bytes) -> bytes | None:
+    """The value of a key among those in a file, whose first line says which they are and how long."""
+    head, _, data = content.partition(b"\n")
+    place = 0
+    for words in head.split():
+        owner, _, size = words.partition(b":")
+        end = place + int(size or b"0")
+        if owner == key and size:
+            return data[place:end]
+        place = end
+    return None
 
 
 def _read(path: str) -> bytes | None:

@@ -6,13 +6,15 @@ whole is none, and after a failure nobody asks again.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from functools import cached_property
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 from precast.cache.entries import MOST_MESSAGE_BYTES, Entry, pack_entry, parse_message
@@ -175,18 +177,21 @@ class SharedCache:
             if not future.cancelled():
                 future.result()
 
-    def _ended(self, waiting: set[Future[Result]], *, reading: bool) -> Iterator[Future[Result]]:
+    def _ended(self, futures: set[Future[Result]], *, reading: bool) -> Iterator[Future[Result]]:
+        ended: SimpleQueue[Future[Result]] = SimpleQueue()
+        for future in futures:
+            future.add_done_callback(ended.put)
         started = latest = time.monotonic()
         count = 0
-        while waiting and not self._closed:
-            done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
-            yield from done
-            count += len(done)
+        while count < len(futures) and not self._closed:
+            with contextlib.suppress(Empty):
+                future = ended.get(timeout=LOOK_SECONDS)
+                count, latest = count + 1, time.monotonic()
+                yield future
             now = time.monotonic()
-            latest = now if done else latest
-            if waiting and (now - latest > STALL_SECONDS or now - started > max(SLOW_SECONDS, count)):
+            if count < len(futures) and (now - latest > STALL_SECONDS or now - started > max(SLOW_SECONDS, count)):
                 self._fail(CacheFault("it is too slow"), reading=reading)
-                for future in waiting:
+                for future in futures:
                     future.cancel()
                 return
 

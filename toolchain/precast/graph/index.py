@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from precast import collector
 from precast.bounded import digest_bounded
-from precast.digest import FileState, look_at
+from precast.digest import FileState, look_at, state_of_new
 from precast.errors import ToolError
 from precast.reads import ABSENT, FILES, Read, ReadKind, digest_file, digest_now, digest_package, parse_read
 from precast.store import drop_irregular, reason_of
@@ -201,17 +202,27 @@ class Index:
         outputs: Iterable[str],
         note: str = "",
         reads: Iterable[Read] = (),
+        made: Mapping[str, str] = MappingProxyType({}),
     ) -> StepRecord:
         """Keeps a finished step and commits (see `together`). `inputs` are digests taken before it ran (`digests`),
-        `reads` what a user's code read: what moved meanwhile shows at the next build. `ToolError` when an output is not
-        there."""
+        `reads` what a user's code read: what moved meanwhile shows at the next build. Of outputs that are in `made`, by
+        path, those are the digests that they were made with; the others are read. `ToolError` when one is not there."""
         read = {f"{READ}{each.place}": each.digest for each in reads}
-        record = StepRecord(name, key, {**inputs, **read}, self.digests(outputs), note)
+        left = self.digests(set(outputs) - made.keys()) | {path: self._keep_made(path, made[path]) for path in made}
+        record = StepRecord(name, key, {**inputs, **read}, left, note)
         with self._lock:
             self._steps[name] = self._unwritten_steps[name] = record
             if len(self._unwritten_steps) >= self._together:
                 self._write(lambda connection: None)
         return record
+
+    def _keep_made(self, path: str, digest: str) -> str:
+        """Remembers a file that was made with such a digest, unread: what became of it since shows when it is asked."""
+        try:
+            self._keep(path, state_of_new(os.lstat(f"{self._root_text}/{path}"), digest))
+        except OSError:
+            raise ToolError(f"{path} is gone", hint="run the same again") from None
+        return digest
 
     def digests(self, paths: Iterable[str]) -> dict[str, str]:
         """The digests of files by path, in the order of their paths; `ToolError` when one cannot be read."""

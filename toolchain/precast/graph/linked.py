@@ -7,8 +7,10 @@ nothing in what they make tells where it was made. A compiler whose files cannot
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,9 +65,24 @@ class LinkedSharing:
         self._cache = sharing.cache
         self._compile, self._link = (_words(text) for text in (compile, link))
         self._environment = {name: str(value) for name, value in environment.items()}
+        self._asking = threading.Lock()
+
+    def prepare(self) -> None:
+        """Has the compiler asked for its files, which takes a while in which something else can be done."""
+
+        def ask() -> None:
+            with contextlib.suppress(Exception):  # told where it is needed
+                self._compiler  # noqa: B018
+
+        threading.Thread(target=ask, name="precast-compiler", daemon=True).start()
+
+    @property
+    def _compiler(self) -> CompilerFiles | None:
+        with self._asking:
+            return self._found_compiler
 
     @cached_property
-    def _compiler(self) -> CompilerFiles | None:
+    def _found_compiler(self) -> CompilerFiles | None:
         folder = Path(self._session.scratch.name)
         return find_compiler_files(self._compile, self._link, system_headers(), self._environment, folder)
 

@@ -30,6 +30,7 @@ from precast.graph.steps import (
     UnitStep,
 )
 from precast.job import Job
+from precast.layout import stage_paths
 from precast.plan import make_job
 from precast.plan.key import write_key
 from precast.reads import FILES, Read, lasting
@@ -130,9 +131,11 @@ def _note_unit(session: Session, step: UnitStep, result: UnitResult) -> None:
     for warning in result.warnings:
         if warning != LUCK_WARNING:  # said once, of the release
             session.warn(f"{step.name}: {warning}")
-    outputs = [os.path.join(step.planned.folder, name) for name in os.listdir(folder)]
+    outputs = [f"{step.planned.folder}/{name}" for name in os.listdir(folder)]
+    stages = dict(zip(stage_paths(step.planned.unit), (each.digest for each in result.stages), strict=True))
+    made = {path: stages[path] for path in outputs if path in stages}
     cost = _cost_to_note(session, step, result)
-    session.index.record(step.name, session.key_of(step), {}, outputs, str(cost or ""), reads)
+    session.index.record(step.name, session.key_of(step), {}, outputs, str(cost or ""), reads, made)
     session.count(step, "reused" if result.stages and result.stages[-1].reused else "built")
 
 

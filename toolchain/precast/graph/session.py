@@ -233,7 +233,8 @@ class Session:
 
     def is_fresh(self, step: Step) -> bool:
         """Whether the step's outputs are those of its key and inputs as they are now."""
-        return self.index.is_fresh(step.name, self.key_of(step))
+        known = self.index.step(step.name) is not None  # else no file need be read for it
+        return known and self.index.is_fresh(step.name, self.key_of(step))
 
     def key_of(self, step: Step) -> str:
         """The step's key with its inputs as they are now."""

@@ -88,10 +88,13 @@ def _declare_project(env: Any, plugins: Any = (), glibc: str = "") -> Any:
         _build_plugins(env, session, SCons.Util.flatten(plugins))
         choose_compiler(env, find_machine(session.project.targets), glibc, session.folder)
         session.begin()
+        sharing = _open_linked(env, session)
         if not session.aloud:  # plain `scons` may be asked for less
+            if sharing is not None and session.is_declared(session.steps.library):
+                sharing.prepare()
             take_shared(session)
             session.prepare()
-        return declare_graph(env, session)
+        return declare_graph(env, session, sharing)
     except Exception as error:
         if session is not None and not session.aloud:  # the driver tells it
             session.fault = error
@@ -142,12 +145,11 @@ def _finish(session: Session) -> None:
             end_writing(session.folder)
 
 
-def declare_graph(env: Any, session: Session) -> Any:
+def declare_graph(env: Any, session: Session, sharing: LinkedSharing | None = None) -> Any:
     """The nodes of the session's steps. A step that need not be asked about has none: what it makes is a plain file,
     and no source of anything, for SCons would ask about each of thousands."""
     env.Decider(make_decider(session))
     steps = session.steps
-    sharing = _open_linked(env, session)
     if sharing is not None and not session.aloud:
         _take_libraries(env, session, sharing)
     for probe in filter(session.is_declared, steps.probes):

@@ -84,9 +84,9 @@ def reads_alike(result: UnitResult, project: Path) -> bool:
 def place_unit(job: Job, packed: PackedUnit, blobs: Sequence[bytes], *, reused: bool) -> UnitResult:
     """Puts a unit into the job's store and folder; with `reused`, its result says that nothing was compiled."""
     store, result = Store(job.store), packed.result
-    for stage, record, blob in zip(result.stages, packed.records, blobs, strict=True):
-        store.put(blob)
-        store.put_record(stage.key, record.encode())
+    for stage, blob in zip(result.stages, blobs, strict=True):
+        store.put(blob, stage.digest)
+    store.put_records({each.key: text.encode() for each, text in zip(result.stages, packed.records, strict=True)})
     if reused:
         result = replace(result, stages=tuple(replace(stage, reused=True) for stage in result.stages))
     publish(job, result, store)

@@ -286,14 +286,13 @@ def publish(job: Job, result: UnitResult, store: Store) -> None:
     """Makes the unit's folder: image, stage files and `facts.json` appear together, or the old ones stay."""
     folder = Path(job.output)
     with telling_disk_faults(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
         draft = folder.parent / f".{folder.name[:100]}.{secrets.token_hex(6)}.tmp"
-        draft.mkdir()
+        draft.mkdir(parents=True)
         try:
             for stage in result.stages if job.keep_stages else result.stages[-1:]:
                 link_new(store.object_path(stage.digest), f"{draft}/{job.unit.kernel}.{stage.stage}")
             # What was read may lie anywhere on this machine: the index keeps it.
-            write_new(draft / FACTS_FILE, to_json(replace(result, reads=())).encode() + b"\n")
+            write_new(f"{draft}/{FACTS_FILE}", to_json(replace(result, reads=())).encode() + b"\n")
             _exchange(draft, folder)
         except BaseException:
             shutil.rmtree(draft, ignore_errors=True)
