@@ -115,11 +115,9 @@ def _place(path: Path | str, make: Callable[[str], None]) -> None:
     folder = folder or os.curdir
     draft = f"{folder}/.{name[:100]}.{secrets.token_hex(6)}.tmp"
     try:
-        try:
-            make(draft)
-        except FileNotFoundError:
+        if not os.path.isdir(folder):
             os.makedirs(folder, exist_ok=True)
-            make(draft)
+        make(draft)
         os.replace(draft, path)
     except BaseException as error:
         with contextlib.suppress(OSError):  # what went wrong before is what counts

@@ -63,11 +63,22 @@ class BucketPlace:
             raise _fault(error) from None
 
     def items(self) -> Iterator[Item]:
+        found = {kind: self._list(kind) for kind in KINDS}
+        if not any(found.values()):
+            self._refuse_absent()
         for kind in KINDS:
-            for path, about in self._list(kind).items():
+            for path, about in found[kind].items():
                 used = about.get("LastModified") or about.get("last_modified") or about.get("updated")
                 seconds = used.timestamp() if isinstance(used, datetime) else 0.0
                 yield Item(kind, path.rpartition("/")[2], int(about.get("size") or 0), seconds)
+
+    def _refuse_absent(self) -> None:
+        try:
+            is_there = self._files.exists(self._root.partition("/")[0])
+        except Exception as error:
+            raise _fault(error) from None
+        if not is_there:
+            raise CacheFault("there is no such bucket")
 
     def _list(self, kind: str) -> dict[str, dict[str, Any]]:
         try:

@@ -47,13 +47,29 @@ class FolderPlace:
             raise CacheFault(error.message, refused=True) from None
 
     def items(self) -> Iterator[Item]:
+        if not os.path.isdir(self.root):
+            raise CacheFault("it is no folder" if os.path.lexists(self.root) else "there is no such folder")
         for kind in KINDS:
-            with contextlib.suppress(FileNotFoundError), os.scandir(self.root / kind) as files:
+            with _telling_faults(), os.scandir(self.root / kind) as files:
                 for file in files:
-                    status = file.stat()
+                    try:
+                        status = file.stat()
+                    except FileNotFoundError:  # gone meanwhile
+                        continue
                     if file.is_file() and not file.name.startswith("."):
                         yield Item(kind, file.name, status.st_size, status.st_mtime)
 
     def remove(self, item: Item) -> None:
-        with contextlib.suppress(FileNotFoundError):
+        with _telling_faults():
             (self.root / item.kind / item.name).unlink()
+
+
+@contextlib.contextmanager
+def _telling_faults() -> Iterator[None]:
+    """What the system refuses is a fault of the place; what is not there, or is gone meanwhile, is none."""
+    try:
+        yield
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise CacheFault(reason_of(error)) from None
