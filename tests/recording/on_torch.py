@@ -2,6 +2,7 @@
 read from tensors. It knows nothing of how it is recorded."""
 
 import sys
+import threading
 
 import torch
 import triton
@@ -39,6 +40,23 @@ def gather(x, places, out, count, LIMIT: tl.constexpr):
     i = tl.arange(0, LIMIT)
     place = tl.load(places + i, i < count, 0)
     tl.store(out + i, tl.load(x + place, i < count), i < count)
+
+
+@triton.jit
+def halve(x):
+    tl.store(x, tl.load(x) / 2)
+
+
+@torch.library.custom_op("on_torch::halved", mutates_args=())
+def halved(x: torch.Tensor) -> torch.Tensor:
+    out = x.clone()
+    halve[(1,)](out)
+    return out
+
+
+@halved.register_fake
+def _(x):
+    return torch.empty_like(x)
 
 
 @triton.jit
@@ -90,13 +108,13 @@ def rest():
         x = torch.zeros(n + 1, device="cuda")
         grid = lambda given, n=n: (triton.cdiv(n, given["BLOCK"]),)  # noqa: E731
         add[grid](x[1:], x, torch.empty_like(x), n)
-        scale_rows[(1,)](x, None, x, n, n, 1, BLOCK=triton.next_power_of_2(n))
+        scale_rows[(1,)](x, None, x, n, n, 1.0, BLOCK=triton.next_power_of_2(n))
     lengths = torch.tensor([3, 16, 5], dtype=torch.int32).cuda()
     ends = lengths.cumsum(0)
     limit = int(ends[-1])  # 24, on whatever device
     gather[(1,)](x, ends, x, len(ends), LIMIT=triton.next_power_of_2(limit))
     with torch.autocast("cuda", dtype=torch.bfloat16):
-        product = torch.ones(16, 32, device="cuda") @ torch.ones(32, 32, device="cuda")
+        product = torch.nn.functional.linear(torch.ones(16, 32, device="cuda"), torch.ones(32, 32, device="cuda"))
     tile[(1,)](TensorDescriptor.from_tensor(product, [16, 32]), x, 16, 32)
 
 
@@ -105,7 +123,7 @@ def read():
     x = torch.rand(64, device="cuda")
     out = torch.zeros_like(x)
     scale_rows[(1,)](x, None, out, 64, 64, 2.0, BLOCK=64)
-    count = int((out > 0.5).sum())
+    count = (out > 0.5).sum().item()
     places = (out > 0.5).nonzero().flatten()
     gather[(1,)](x, places, out, count, LIMIT=64)
     gather[(1,)](x, places, out, 1, LIMIT=triton.next_power_of_2((out > 0.5).sum().item()))
@@ -113,9 +131,29 @@ def read():
         raise SystemExit("no number")
 
 
+def elsewhere():
+    """In a thread, through an operator of the library that has a shape function too."""
+    thread = threading.Thread(target=lambda: halved(torch.ones(4, dtype=torch.float64, device="cuda")))
+    thread.start()
+    thread.join()
+
+
+def scale_loss():
+    """The optimizer steps only where no gradient is infinite."""
+    weight = torch.ones(16, device="cuda", requires_grad=True)
+    optimizer = torch.optim.SGD([weight])
+    optimizer.register_step_post_hook(lambda *_: halve[(1,)](weight.detach()))
+    scaler = torch.amp.GradScaler("cuda")
+    scaler.scale((weight * 2).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+
+
 if __name__ == "__main__":
     train(torch.float32)
     train(torch.bfloat16)
     rest()
+    elsewhere()
+    scale_loss()
     if sys.argv[1:] == ["read"]:
         read()

@@ -258,11 +258,12 @@ class Watch:
         """Notes a launch, unless the same was noted; `tuned` where a tuner chose it."""
         kernel, grid, arguments, keywords = ran
         with self._telling(function):
+            is_bound = self._absent or is_new or grid is not None
+            values = bind(function, arguments, keywords or {}) if is_bound else {}
+            assumed = self._check_assumed(function, values) if self._absent else frozenset()
             met = self._meet(kernel, function, keywords or {})
             if met is None or met.launch is None:
                 return _NOTHING
-            values = bind(function, arguments, keywords or {})
-            assumed = self._check_assumed(function, values) if self._absent else frozenset()
             hints = tuple(each for each in met.launch.hints if named_by(each) not in assumed)
             launch = replace(met.launch, tuned=tuned, hints=hints, assumed=self._absent)
             noted = replace(launch, tuned=None) if self._absent else launch  # the tuner chose nothing

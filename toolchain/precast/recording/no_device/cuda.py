@@ -56,6 +56,7 @@ def start(torch: Any, target: Target) -> None:
         setattr(torch.cuda, name, value)
     for name in _OBJECTS:
         setattr(torch.cuda, name, type(name, (Waiting,), {}))
+    torch.Generator = _make_generator(torch)
     torch.version.cuda, torch.version.hip = _VERSIONS[target.kind]
     if hasattr(torch, "accelerator"):
         _start_accelerator(torch)
@@ -101,6 +102,16 @@ def describe(target: Target) -> SimpleNamespace:
         is_integrated=0, is_multi_gpu_board=0, uuid="", clock_rate=1_500_000, memory_clock_rate=1_500_000,
         memory_bus_width=4096,
     )  # fmt: skip
+
+
+def _make_generator(torch: Any) -> Any:
+    class Generator(torch.Generator):  # type: ignore[misc]
+        """One of the host for any device: what is at random there is not known anyway."""
+
+        def __new__(cls, device: Any = "cpu") -> Any:
+            return super().__new__(cls, "cpu")
+
+    return Generator
 
 
 def _start_accelerator(torch: Any) -> None:

@@ -33,7 +33,7 @@ class Operators:
         self._map: Callable[..., Any] = _pytree.tree_map_only
         aten = torch.ops.aten
         self._reads: dict[Any, Callable[..., Any]] = {
-            aten._local_scalar_dense.default: self._read_number,
+            aten._local_scalar_dense.default: self.read_number,
             aten.equal.default: self._compare,
         }
         self._guesses: dict[Any, Callable[..., Any]] = {
@@ -97,7 +97,9 @@ class Operators:
     def _keep(self, func: Any, args: Any, kwargs: Any, results: Any, values: Any, given: Sequence[Any]) -> None:
         """Keeps the values of results, or forgets those of what was written to."""
         if values is None:
-            self._memory.forget(self._written(func, args, kwargs))
+            # what scaled gradients are looked through for is not there, so that the optimizer steps
+            is_found = func is self._torch.ops.aten._amp_foreach_non_finite_check_and_unscale_.default
+            self._memory.forget(self._on_device(args[0]) if is_found else self._written(func, args, kwargs))
             if func in self._any:
                 results.is_any = True
             return
@@ -133,8 +135,11 @@ class Operators:
 
     # Reads: what goes from the device to the host.
 
-    def _read_number(self, tensor: Any) -> Any:
-        found = self._memory.read(tensor)
+    def read_number(self, tensor: Any) -> Any:
+        """What `tensor.item()` is. PyTorch's own would make a plain number of one that is assumed."""
+        if tensor.numel() != 1:
+            raise RuntimeError(f"a Tensor with {tensor.numel()} elements cannot be converted to Scalar")
+        found = self._find_likely(tensor)
         if found is None:
             self._note(note_of_read(UNKNOWN))
             return self._guess_number(tensor)
@@ -144,6 +149,12 @@ class Operators:
             return AssumedInteger(value) if type(value) is int else value
         return value
 
+    def _find_likely(self, tensor: Any) -> Any:
+        """The values that a tensor is likely to have. Zeros are what programs put where a kernel writes."""
+        found = self._read(tensor)
+        is_result = found is not None and self._memory.in_doubt(self._on_device([tensor])) and not found.any()
+        return None if is_result else found
+
     def _guess_number(self, tensor: Any) -> Any:
         """Whether there is any of what programs look out for: no. All else goes well."""
         if tensor.dtype == self._torch.bool:
@@ -151,7 +162,7 @@ class Operators:
         return 1.0 if tensor.dtype.is_floating_point else 1j if tensor.dtype.is_complex else AssumedInteger()
 
     def _compare(self, one: Any, other: Any) -> bool:
-        found = [self._read(one), self._read(other)]
+        found = [self._find_likely(one), self._find_likely(other)]
         if any(each is None for each in found):
             self._note(note_of_read(UNKNOWN))
             return bool(one.shape == other.shape)
@@ -168,7 +179,7 @@ class Operators:
         return None
 
     def _read_all(self, tensor: Any) -> Any:
-        found = self._read(tensor)
+        found = self._find_likely(tensor)
         if found is None:
             self._note(note_of_read(UNKNOWN))
             number = self._guess_number(tensor)

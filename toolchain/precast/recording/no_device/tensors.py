@@ -10,10 +10,12 @@ program, to Triton and to the choice of operators they are on the device.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable
 from typing import Any
 
-from precast.recording.no_device import cuda
+from precast.recording.no_device import autocast, cuda
 from precast.recording.no_device.assumed import note_of_read
 from precast.recording.no_device.memory import Memory
 from precast.recording.no_device.operators import Operators
@@ -44,9 +46,9 @@ class Tensors:
         torch._C._set_only_lift_cpu_tensors(True)
         torch._C._ensureCUDADeviceGuardSet()
         _put_on_meta(torch, self.kind)
+        self.kind.item = lambda tensor: self.operators.read_number(tensor)
         _keep_files(torch, note)
-        _make_dispatch_mode(self).__enter__()
-        _make_function_mode(torch).__enter__()
+        _enter_everywhere(lambda: (_make_dispatch_mode(self), _make_function_mode(torch, self.kind)))
 
     def find(self, values: Any) -> list[Any]:
         """Tensors of the device among values, in tuples and descriptors too."""
@@ -56,6 +58,21 @@ class Tensors:
 
     def launched(self, values: tuple[Any, ...]) -> None:
         self.memory.doubt(self.find(values))
+
+
+def _enter_everywhere(make: Callable[[], tuple[Any, ...]]) -> None:
+    """Enters modes in this thread, and in all that begin from now on."""
+    run = threading.Thread._bootstrap_inner  # type: ignore[attr-defined]
+
+    def run_within(thread: threading.Thread) -> None:
+        with contextlib.ExitStack() as stack:
+            for mode in make():
+                stack.enter_context(mode)
+            run(thread)
+
+    threading.Thread._bootstrap_inner = run_within  # type: ignore[attr-defined]
+    for mode in make():
+        mode.__enter__()
 
 
 def _make_fake_mode(torch: Any, fake_tensor: Any) -> Any:
@@ -115,7 +132,7 @@ def _keep_files(torch: Any, note: Callable[[Unsaid], None]) -> None:
     torch.save, torch.load = save, load_on_host
 
 
-def _make_function_mode(torch: Any) -> Any:
+def _make_function_mode(torch: Any, kind: Any) -> Any:
     from torch.overrides import TorchFunctionMode
 
     def with_index(value: Any) -> Any:
@@ -133,6 +150,7 @@ def _make_function_mode(torch: Any) -> Any:
             if func is torch.Tensor.cuda:
                 return args[0].to(torch.device(_DEVICE, 0))
             kwargs.pop("pin_memory", None)
+            args, kwargs = autocast.cast(torch, kind, func, args, kwargs)
             if func in (torch.tensor, torch.as_tensor, torch.asarray) and kwargs.get("device") is not None:
                 device = kwargs.pop("device")
                 wanted = {"requires_grad": kwargs.pop("requires_grad", False)} if func is torch.tensor else {}
