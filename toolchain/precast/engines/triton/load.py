@@ -27,7 +27,7 @@ from precast.engines.triton import v3_9
 from precast.engines.triton.devices import Device
 from precast.engines.triton.imports import ImportSession, SourceLoader, is_installed
 from precast.engines.triton.reading import PRIVATE, ReadRecorder, Recording
-from precast.engines.triton.stubs import Standin, StandinFunction
+from precast.engines.triton.stubs import Standin, StandinFunction, joining_metaclasses
 from precast.engines.triton.wrapped import Wrapped, find_wrapped
 from precast.errors import Place, nearest_hint
 from precast.reads import ReadKind
@@ -91,7 +91,7 @@ class KernelLoader:
         recording = Recording(project, [os.environ[each] for each in PRIVATE if each in os.environ])
         self._session = ImportSession([root, *python_path], recording, __file__)
         device = Device(target, self._session.seal)
-        with self._recorder.watching(recording), v3_9.answering_for(device):
+        with self._recorder.watching(recording), v3_9.answering_for(device), joining_metaclasses():
             module = import_module(name, project / source.file, project, recording)
             found = find_kernel(module, source, project)
             warnings = (HOOK_WARNING,) if v3_9.has_stage_hook() else ()
@@ -115,7 +115,7 @@ class KernelLoader:
             return
         session.seal.closed = False
         try:
-            with self._recorder.watching(loaded.recording), v3_9.answering_for(loaded.device):
+            with self._recorder.watching(loaded.recording), v3_9.answering_for(loaded.device), joining_metaclasses():
                 for name in missing:
                     _import_named(name)
         finally:

@@ -9,6 +9,8 @@ which Triton reports at the line of the jit function that did. Numbers are never
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import enum
 import importlib.abc
 import importlib.machinery
@@ -49,6 +51,10 @@ class Seal:
         self.closed = False
         self.asked = False
         self.answer: Callable[[str], Any] = _no_answer
+
+
+class NotInstalledLength(NotInstalled, TypeError):
+    """The same for what has no length to tell: `list` and `sorted` then go without."""
 
 
 class Standin:
@@ -106,8 +112,12 @@ class Standin:
         if len(arguments) == 1 and _is_decorated(arguments[0]):
             return self._decorate(arguments[0])
         if [type(each) for each in arguments] == [str, tuple, dict]:
-            return types.new_class(arguments[0], arguments[1], {}, lambda space: space.update(arguments[2]))
+            return self._make_class(*arguments)
         return self._part("()", f"{self._name}(…)")
+
+    def _make_class(self, name: str, bases: tuple[Any, ...], contents: dict[str, Any]) -> type:
+        """As a metaclass: what classes of it have, and what keywords they take, is as little known as of a base."""
+        return types.new_class(name, types.resolve_bases((*bases, self)), {}, lambda space: space.update(contents))
 
     def _decorate(self, value: Any) -> Any:
         if isinstance(value, types.FunctionType):
@@ -167,7 +177,10 @@ class Standin:
     def _no_number(self, *_: object) -> NoReturn:
         raise NotInstalled(self._name, self._cause)
 
-    __int__ = __float__ = __index__ = __len__ = __complex__ = __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
+    def __len__(self) -> NoReturn:
+        raise NotInstalledLength(self._name, self._cause)
+
+    __int__ = __float__ = __index__ = __complex__ = __round__ = __trunc__ = __floor__ = __ceil__ = _no_number
 
     def _combine(self, _: object = None) -> Any:
         return self._part("()", self._name)
@@ -214,6 +227,12 @@ class StandinType(type):
     def __getattr__(cls, name: str) -> Any:
         return _find_inherited(cls, name)
 
+    def __iter__(cls) -> Iterator[Any]:
+        return iter(())
+
+    def __contains__(cls, item: object) -> bool:
+        return False
+
 
 def _find_inherited(heir: Any, name: str) -> Any:
     """An attribute of a class, or of its instance, that its missing base may have."""
@@ -227,8 +246,12 @@ def make_base(name: str, standin: Standin, bases: tuple[object, ...]) -> type:
     kinds = dict.fromkeys(type(each) for each in bases if isinstance(each, type))
     others = [kind for kind in kinds if kind is not type and not issubclass(kind, StandinType)]
 
-    def take_keywords(cls: type, **keywords: object) -> None:
+    def take_keywords(cls: type, /, **keywords: object) -> None:
         super(made[0], cls).__init_subclass__()
+
+    def make_instance(cls: Any, /, *values: object, **keywords: object) -> Any:
+        make = super(made[0], cls).__new__
+        return make(cls) if make is object.__new__ else make(cls, *values, **keywords)
 
     contents: dict[str, object] = {"__init__": _keep_fields, "__init_subclass__": take_keywords, MARK: standin}
     made: list[Any]
@@ -237,14 +260,49 @@ def make_base(name: str, standin: Standin, bases: tuple[object, ...]) -> type:
     elif Protocol in bases:
         made = [types.new_class(name, (Protocol,), {}, lambda space: space.update(contents))]
     else:
-        made = [_joined_metaclass(tuple(others))(name, (), {**contents, "__getattr__": _find_inherited})]
+        contents |= {"__new__": make_instance, "__getattr__": _find_inherited}
+        made = [_joined_metaclass(tuple(others))(name, (), contents)]
     kind: type = made[0]
     return kind
 
 
 @cache
 def _joined_metaclass(others: tuple[type, ...]) -> type:
+    if any(issubclass(each, StandinType) for each in others):
+        return others[0] if len(others) == 1 else type("StandinType", others, {})
     return type("StandinType", (StandinType, *others), {}) if others else StandinType
+
+
+@contextlib.contextmanager
+def joining_metaclasses() -> Iterator[None]:
+    """In the block, a class that derives from a stand-in may have any metaclass, as it may over an ordinary base."""
+    build = builtins.__build_class__
+
+    def build_class(body: Any, name: str, /, *bases: Any, **keywords: Any) -> Any:
+        metaclass = _choose_metaclass(keywords.get("metaclass", type), bases)
+        return build(body, name, *bases, **{**keywords, "metaclass": metaclass} if metaclass else keywords)
+
+    builtins.__build_class__ = build_class
+    try:
+        yield
+    finally:
+        builtins.__build_class__ = build
+
+
+def _choose_metaclass(wanted: Any, bases: tuple[Any, ...]) -> type | None:
+    """One that agrees with what is wanted and with all bases; None where Python's own choice does."""
+    kinds = [wanted, *(type(base) for base in bases if isinstance(base, type))]
+    is_above_standin = any(isinstance(each, Standin | StandinType) for each in bases)
+    if not is_above_standin or Protocol in bases or not all(isinstance(kind, type) for kind in kinds):
+        return None
+    least = [each for each in dict.fromkeys(kinds) if each is not type and not _has_heir(each, kinds)]
+    if not least or any(issubclass(kind, enum.EnumMeta) for kind in least):
+        return None
+    return _joined_metaclass(tuple(least))
+
+
+def _has_heir(kind: type, kinds: list[Any]) -> bool:
+    return any(other is not kind and issubclass(other, kind) for other in kinds)
 
 
 class NotInstalledPart(NotInstalled, AttributeError):
