@@ -35,6 +35,7 @@ ALIASES = {
     "imported": "from triton.language import constexpr as CE",
     "assigned": "CE = tl.constexpr",
     "assigned in two steps": "A = tl.constexpr\nCE = A",
+    "assigned with a type": "from typing import TypeAlias\nCE: TypeAlias = tl.constexpr",
     "from the project": "from shared import CE",
     "renamed on the way": "from shared import D as CE",
 }
@@ -45,6 +46,27 @@ SHARED = {"shared": "import triton.language as tl\nCE = tl.constexpr\nfrom trito
 def test_constexpr_by_another_name(alias):
     signature = read(HEAD + alias + "\n@triton.jit\ndef kernel(x, B: CE): pass", others=SHARED)
     assert signature.parameters == (Parameter("x", False), Parameter("B", True))
+
+
+@pytest.mark.parametrize(
+    ("made", "annotation"),
+    [
+        ("CE = getattr(tl, 'constexpr')", "CE"),
+        ("class Types:\n    CE = tl.constexpr", "Types.CE"),
+        ("types = Namespace(CE=tl.constexpr)", "types.CE"),
+        ("for CE in (tl.constexpr,): pass", "CE"),
+        ("from made import CE", "CE"),
+    ],
+)
+def test_constexpr_that_only_an_import_can_tell(made, annotation):
+    others = {"made": "import triton.language as tl\nCE, _ = tl.constexpr, 1"}
+    with pytest.raises(UnreadSignature):
+        read(HEAD + made + f"\n@triton.jit\ndef kernel(x, B: {annotation}): pass", others=others)
+
+
+def test_an_annotation_that_is_made_of_something_else_is_read():
+    made = "from typing import TypeVar\nT = TypeVar('T')\n"
+    assert not read(HEAD + made + "@triton.jit\ndef kernel(x: T, B: tl.constexpr): pass").parameters[0].constexpr
 
 
 def test_constexpr_through_a_module_of_the_project():

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from precast.errors import SpecError, nearest_hint
-from precast.spec.aliases import Resolve, has_text_annotations, spell_out
+from precast.spec.aliases import Resolve, has_text_annotations, may_hide, spell_out
 from precast.spec.children import walk
 from precast.spec.decorators import Config, is_tritons, last_word, read_configs, read_heuristics
 from precast.spec.imported import ImportedKernel
@@ -210,8 +210,13 @@ def _is_constexpr(module: ModuleSyntax, annotation: ast.expr | None, resolve: Re
         return True
     if "constexpr" in ast.unparse(annotation):
         return True
-    is_text = isinstance(annotation, ast.Constant) or has_text_annotations(module)
-    return not is_text and spell_out(module, annotation, resolve).endswith("constexpr")
+    if isinstance(annotation, ast.Constant) or has_text_annotations(module):
+        return False
+    if spell_out(module, annotation, resolve).endswith("constexpr"):
+        return True
+    if may_hide(module, annotation, "constexpr", resolve):
+        raise UnreadSignature(f"cannot tell what `{ast.unparse(annotation)}` is")
+    return False
 
 
 def _read_parameters(module: ModuleSyntax, arguments: ast.arguments, resolve: Resolve) -> Iterator[Parameter]:
