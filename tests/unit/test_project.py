@@ -4,6 +4,7 @@ import pytest
 from small_projects import SETTINGS, error_text, make_project
 
 from precast.cache.settings import CacheSettings
+from precast.cli import main
 from precast.errors import SpecError
 from precast.project import read_project
 from precast.spec.model import CompileSettings
@@ -294,3 +295,21 @@ def test_no_project(tmp_path):
     with pytest.raises(SpecError) as caught:
         read_project(tmp_path)
     assert caught.value.message == f"there is no `{tmp_path}/pyproject.toml`"
+
+
+@pytest.mark.parametrize(
+    ("folder", "file", "command"),
+    [
+        ("x\udcff", "kernels/k.toml", "plan"),
+        ("demo", "kernels/\udcff.toml", "plan"),
+        ("demo", "plugins/\udcff.py", "passes"),
+    ],
+)
+def test_a_name_that_is_no_text_is_told(tmp_path, folder, file, command, capfd):
+    project = tmp_path / folder
+    (project / file).parent.mkdir(parents=True)
+    (project / file).touch()
+    (project / "pyproject.toml").write_text('[tool.precast]\nname = "demo"\ntargets = ["cuda:90"]\n')
+    assert main([command, "--project", str(project)]) == 1
+    wrong = project if folder != "demo" else project / file
+    assert capfd.readouterr().err == f"error: cannot use {str(wrong)!a}: its name is not utf-8\n".replace("'", "")

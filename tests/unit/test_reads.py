@@ -7,13 +7,17 @@ import py_compile
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import zipfile
+from pathlib import Path
 
 import pytest
 
+from precast.engines import StageFailure
 from precast.engines.triton.environment import worker_environment
 from precast.engines.triton.load import KernelLoader
-from precast.reads import ABSENT, Read, ReadKind, digest_now
+from precast.passes.watching import is_shared
+from precast.reads import ABSENT, Read, ReadKind, digest_now, is_pseudo
 from precast.spec.model import CompileSettings, Source
 from precast.target import Target
 
@@ -213,6 +217,40 @@ def test_a_project_may_lie_in_a_workers_own_folder(load, tmp_path, monkeypatch):
     text = f"open(__file__ + '.txt').read(), open({str(beside)!r}).read()\nVALUE = tl.constexpr(1)\n"
     loaded = load(HEAD + text + KERNEL, **{"one.py.txt": "1"})
     assert set(reads_of(loaded, ReadKind.DATA)) == {"kernels/one.py.txt"}
+
+
+def test_files_in_shared_memory_are_files(load):
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        Path(folder, "table.txt").write_text("1")
+        text = f"VALUE = tl.constexpr(int(open({folder + '/table.txt'!r}).read()))\nopen('/dev/null').close()\n"
+        loaded = load(HEAD + text + KERNEL)
+        assert reads_of(loaded, ReadKind.DATA) == {f"{folder}/table.txt": digest_of("1")}
+
+
+@pytest.mark.parametrize(
+    ("path", "pseudo"),
+    [
+        ("/dev", True), ("/dev/null", True), ("/proc/self", True), ("/sys/class", True),
+        ("/development/k.json", False), ("/processed", False), ("/system/a", False), ("/dev/shm/k.json", False),
+    ],
+)  # fmt: skip
+def test_what_is_no_file_of_a_disk(path, pseudo):
+    assert is_pseudo(path) is is_shared(Path(path)) is pseudo
+
+
+@pytest.mark.parametrize("question", ["open", "os.path.exists"])
+def test_a_name_that_is_no_text_is_refused_where_it_is_read(load, tmp_path, question):
+    name = f"{tmp_path}/kernels/\udcff"
+    with pytest.raises(StageFailure, match="NotTextError: its name is not UTF-8: ") as caught:
+        load(f"{HEAD}import os\n{question}({name!r})\nVALUE = tl.constexpr(1)\n{KERNEL}", **{"\udcff": ""})
+    assert caught.value.where.line == 4
+
+
+def test_a_name_that_is_no_text_is_listed_with_others(load, tmp_path):
+    text = f"import os\nos.listdir({str(tmp_path / 'kernels')!r})\nVALUE = tl.constexpr(1)\n"
+    before = reads_of(load(HEAD + text + KERNEL, **{"\udcff": ""}), ReadKind.DIRECTORY)
+    (tmp_path / "kernels" / "\udcfe").touch()
+    assert digest_now(Read(ReadKind.DIRECTORY, "kernels", ""), tmp_path, {}) != before["kernels"]
 
 
 IMPORTING = {

@@ -29,7 +29,7 @@ _UNSETTLED = -1
 
 def digest_text(text: str) -> str:
     """sha256 hex of a text's UTF-8 bytes."""
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
 
 def digest_pairs(pairs: Iterable[tuple[str, str]]) -> str:

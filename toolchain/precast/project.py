@@ -15,9 +15,10 @@ from pathlib import Path
 from precast.cache.settings import ADDRESS_HINT, SIZE_HINT, CacheSettings, find_address_fault, parse_size
 from precast.digest import digest_text
 from precast.errors import Place, SpecError
-from precast.reads import Read, ReadKind, digest_place, read_variable
+from precast.reads import Read, ReadKind, digest_place, read_variable, refuse_bytes
 from precast.settings import BUDGET_KEYS, CACHE_KEYS, MAX_UNITS, PASS_KEYS, PROJECT_KEYS, TOOL_KEYS
 from precast.spec.model import CompileSettings, Options
+from precast.spec.names import MOST_CHARACTERS
 from precast.spec.options import check_defaults, pattern_errors
 from precast.spec.problems import Problems
 from precast.spec.reserved import project_fault
@@ -27,6 +28,7 @@ from precast.target import NATIVE, Backend, Target, find_machine, read_native_le
 from precast.variables import may_be_set
 
 SETTINGS_FILE = "pyproject.toml"
+MOST_VERSION_CHARACTERS = 64
 # What a worker process is started with, for itself.
 OWN_VARIABLES = frozenset({"PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "SYSTEMROOT", "HOME", "TMPDIR", "LC_ALL", "LANG"})
 
@@ -76,6 +78,7 @@ def read_project(folder: Path, *, native: str | None = None) -> Project:
         if folder.is_file():
             raise SpecError(f"`{folder}` is a file", hint="--project takes the folder that it lies in")
         raise SpecError(f"there is no `{folder / SETTINGS_FILE}`", hint=hint)
+    refuse_bytes(str(folder.resolve()))
     document = read_document(folder / SETTINGS_FILE, str(folder / SETTINGS_FILE))
     tables = document.root.table()
     own = tables["tool"].table().get("precast") if "tool" in tables else None
@@ -142,6 +145,9 @@ class _Reader:
             hint = "it becomes a C prefix and a Python package: letters, digits and underscores, no word that is taken"
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
                 raise node.error(f"`{name}` cannot be a project's name", hint)
+            if len(name) > MOST_CHARACTERS:
+                message = f"a project's name has at most {MOST_CHARACTERS} characters, this one has {len(name)}"
+                raise node.error(message, "it becomes part of files' names")
             if project_fault(name):
                 raise node.error(f"`{name}` cannot be a project's name: {project_fault(name)}", hint)
             return name
@@ -155,6 +161,9 @@ class _Reader:
                 return "0"
             if not re.fullmatch(r"[0-9A-Za-z][0-9A-Za-z.+_-]*", node.text()):
                 raise node.error(f"`{node.text()}` cannot be a version", "it becomes the name of a folder")
+            if len(node.text()) > MOST_VERSION_CHARACTERS:
+                message = f"a version has at most {MOST_VERSION_CHARACTERS} characters, this one has {len(node.text())}"
+                raise node.error(message, "it becomes part of files' names")
             return node.text()
         return ""
 

@@ -137,6 +137,19 @@ def digest_found(folder: Path, files: Iterable[Path]) -> str:
     return digest_text("\n".join(relative_path(path, folder) for path in files))
 
 
+def refuse_bytes(path: str) -> None:
+    """`OSError` for a path that is no text, as other systems' disks may have: nothing could say what was read."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise OSError(errno.EILSEQ, "its name is not UTF-8", path) from None
+
+
+def is_pseudo(path: str) -> bool:
+    """Whether a path is of the kernel's own file systems: processes, devices. What lies in `/dev/shm` is a file."""
+    return f"{path}/".startswith(("/proc/", "/sys/", "/dev/")) and not path.startswith("/dev/shm/")
+
+
 def relative_path(path: Path | str, folder: Path) -> str:
     """As `os.path.relpath`, which asks where the process is, even where the texts alone tell."""
     text, start = str(path), f"{folder}/" if folder.parts else ""

@@ -25,7 +25,7 @@ from precast.passes.digest import digest_files
 from precast.passes.options import check_options
 from precast.passes.probes import FORMAT, PluginRecord, Probe, SeenFile, sealed, stamp_of
 from precast.passes.selection import PassUse
-from precast.reads import digest_directory
+from precast.reads import digest_directory, refuse_bytes
 from precast.scratch import Scratch
 from precast.spec.model import Unit
 from precast.spec.problems import Problems
@@ -65,6 +65,8 @@ def find_origins(project: Path) -> tuple[Origin, ...]:
     """The plugin modules of a project: each `plugins/*.py` and `plugins/*/__init__.py`, then installed packages."""
     folder = project / FOLDER
     files = sorted(path for pattern in GLOBS for path in project.glob(pattern) if path.is_file())
+    for path in files:
+        refuse_bytes(str(path))
     found = [
         path.relative_to(project).as_posix() for path in files if not path.name.startswith("_") or path.parent != folder
     ]

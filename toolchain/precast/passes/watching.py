@@ -21,10 +21,19 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from precast.reads import Read, ReadKind, digest_directory, digest_file, digest_place, digest_variable
+from precast.reads import (
+    Read,
+    ReadKind,
+    digest_directory,
+    digest_file,
+    digest_place,
+    digest_variable,
+    is_pseudo,
+    refuse_bytes,
+)
 
 OWN_FOLDERS = ("build", "generated")  # of the project: what is made, not what is read
-SYSTEM_FOLDERS = ("/proc", "/dev", "/sys", "/etc", "/usr/lib", "/lib", "/usr/share")
+SYSTEM_FOLDERS = ("/etc", "/usr/lib", "/lib", "/usr/share")
 INSTALLED_FOLDERS = frozenset(("site-packages", "dist-packages"))
 LISTINGS = ("os.listdir", "os.scandir")
 EVENTS = frozenset({"open", "import", "ctypes.dlopen", "sqlite3.connect", *LISTINGS})
@@ -103,6 +112,7 @@ class Watch:
         try:
             path = source_of(Path(os.path.abspath(path)))
             if self._counts(path):
+                refuse_bytes(str(path))
                 is_folder = path.is_dir()
                 name = path.relative_to(self._project) if path.is_relative_to(self._project) else path
                 digest = digest_directory(path) if is_folder else digest_file(path)
@@ -179,6 +189,8 @@ def is_installed_code(path: Path) -> bool:
 def is_shared(path: Path) -> bool:
     """Whether a file is in keys by other ways, or belongs to the machine: the interpreter, the compilers, Precast."""
     if any(path.is_relative_to(each) for each in _package_folders(("precast", "mlir", "triton"))):
+        return True
+    if is_pseudo(str(path)):
         return True
     return not _is_installed(path) and any(path.is_relative_to(each) for each in _system_folders())
 

@@ -40,7 +40,17 @@ from precast.plan.kernel_probes import read_imported, reads_of
 from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe_inputs
 from precast.plan.parts import FailedPart, Parts
 from precast.project import Project, format_texts
-from precast.reads import NO_PATHS, Looks, Read, ReadKind, digest_found, digest_place, find_files, relative_path
+from precast.reads import (
+    NO_PATHS,
+    Looks,
+    Read,
+    ReadKind,
+    digest_found,
+    digest_place,
+    find_files,
+    refuse_bytes,
+    relative_path,
+)
 from precast.shell import find_ignored
 from precast.spec.closure import INSTALLED, Closure, SourceFile
 from precast.spec.expand import expand_kernel
@@ -277,6 +287,7 @@ class _Planner:
             self._problems.add([PlanError(message, place, "a spec is a TOML file: kernels/NAME.toml")])
         specs: dict[str, KernelSpec] = {}
         for file in files:
+            refuse_bytes(str(file))
             self._read_file(file, specs)
         return tuple(specs.values())
 

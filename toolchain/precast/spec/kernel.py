@@ -19,7 +19,7 @@ from precast.spec.hints import check_hints, read_hint_sets
 from precast.spec.imported import ImportedKernel
 from precast.spec.matrix import read_axes, read_configs, read_constants, read_exclude
 from precast.spec.model import ArgumentSpec, Constant, KernelSpec, Source
-from precast.spec.names import kernel_fault
+from precast.spec.names import MOST_CHARACTERS, kernel_fault
 from precast.spec.options import ALL_OPTIONS, check_options, read_only, read_options, read_sections
 from precast.spec.problems import Problems
 from precast.spec.questions import add_answers, find_questions
@@ -64,6 +64,9 @@ def read_kernel(name: str, node: Node, folder: Path, around: Surroundings) -> Ke
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII) or "__" in name:
         hint = "it becomes a C function's: letters, digits and single underscores"
         raise node.key_error(f"`{name}` cannot be a kernel's name", hint)
+    if len(name) > MOST_CHARACTERS:
+        message = f"a kernel's name has at most {MOST_CHARACTERS} characters, this one has {len(name)}"
+        raise node.key_error(message, "it becomes part of files' names")
     if kernel_fault(name):
         raise node.key_error(f"`{name}` cannot be a kernel's name", kernel_fault(name))
     table = KernelTable(name, node, node.table())

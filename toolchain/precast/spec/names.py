@@ -22,6 +22,8 @@ STUB_NAMES = frozenset({
     "dict", "float", "int", "list", "object", "str", "tuple",
 })  # fmt: skip
 
+MOST_CHARACTERS = 128  # of a name that becomes part of files' names, which have 255
+
 
 def kernel_fault(name: str) -> str:
     """Why no kernel can be called `name`; empty where one can."""

@@ -37,11 +37,12 @@ from precast.reads import (
     digest_package,
     digest_place,
     digest_variable,
+    is_pseudo,
     places_of,
+    refuse_bytes,
 )
 from precast.store import digest_bytes
 
-PSEUDO = ("/proc", "/sys", "/dev")
 PRIVATE = frozenset({"HOME", "TMPDIR"})  # a worker's own folder: another one each time
 SILENT = frozenset({"triton", "precast", "traceback", "warnings"})
 # What reads on behalf of its caller.
@@ -58,6 +59,17 @@ EVENTS = {
     "os.listdir": ReadKind.DIRECTORY,
     "os.scandir": ReadKind.DIRECTORY,
 }
+
+
+class NotTextError(Exception):
+    """A name of a file that is no text; no `OSError`, for that is an answer where code asks whether a file is there."""
+
+
+def _refuse_bytes(path: str) -> None:
+    try:
+        refuse_bytes(path)
+    except OSError as error:
+        raise NotTextError(f"{error.strerror}: {error.filename!r}") from None
 
 
 class Recording:
@@ -80,8 +92,9 @@ class Recording:
     def note(self, kind: ReadKind, path: str) -> None:
         """A file that is opened, or a folder that is listed, about now."""
         path = os.path.abspath(path)
-        if (kind, path) in self._found or path.startswith(PSEUDO) or self._is_private(path):
+        if (kind, path) in self._found or is_pseudo(path) or self._is_private(path):
             return
+        _refuse_bytes(path)
         self._states[path] = file_state(path)
         digest = digest_directory(Path(path)) if kind is ReadKind.DIRECTORY else digest_file(Path(path))
         self._found[(kind, path)] = digest
@@ -96,10 +109,11 @@ class Recording:
     def note_question(self, path: str) -> None:
         """What is asked about, of a file all that it holds: its size may be asked. Folders around the project are."""
         path = os.path.abspath(path)
-        if path.startswith(PSEUDO) or self._is_private(path) or self._project.is_relative_to(path):
+        if is_pseudo(path) or self._is_private(path) or self._project.is_relative_to(path):
             return
         if is_standard_library(Path(path)):  # in every key
             return
+        _refuse_bytes(path)
         place = digest_place(path)
         if place == "file":
             self.note(ReadKind.DATA, path)
@@ -156,7 +170,7 @@ class ReadRecorder:
 
     def __init__(self) -> None:
         self._recording: Recording | None = None
-        is_shared(Path(PSEUDO[0]))  # asked now: what it looks for must not be looked for while it is heard
+        is_shared(Path("/"))  # asked now: what it looks for must not be looked for while it is heard
         sys.addaudithook(self._hear)
 
     @contextlib.contextmanager
