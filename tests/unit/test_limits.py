@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_projects import KERNEL, SPEC, error_text, make_project, plan
+from small_projects import KERNEL, SETTINGS, SPEC, error_text, make_project, plan
 
 from precast.errors import PlanError, PrecastError
 from precast.grid import evaluate, parse_grid
@@ -132,6 +132,21 @@ def pointers_in_a_type(folder, unit, number):
     return not refuses(parse_type, "*" * number + "i32"), refuses(parse_type, "*" * (number + 1) + "i32")
 
 
+def characters_of_a_name(folder, unit, number):
+    def naming(count):
+        return spec_error(folder, SPEC.replace("[kernel.scale", f"[kernel.{'k' * count}"))
+
+    return not naming(number), "at most" in naming(number + 1)
+
+
+def characters_of_a_version(folder, unit, number):
+    def saying(count):
+        settings = SETTINGS.replace("1.0", "1" * count)
+        return error_text(make_project(folder, {"pyproject.toml": settings}))
+
+    return not saying(number), "at most" in saying(number + 1)
+
+
 def bits_of_equal(folder, unit, number):
     def saying(value):
         return spec_error(folder, SPEC.replace('stride = "i64"', f'stride = {{ type = "i64", equal = {value} }}'))
@@ -162,6 +177,8 @@ CASES = {
     "requirements of a kernel": requirements_of_a_kernel,
     "names and operators of an expression": operations_of_an_expression,
     "pointers and tuples in a type": pointers_in_a_type,
+    "characters of a kernel's name": characters_of_a_name,
+    "characters of a version": characters_of_a_version,
     "bits, with a sign, of what `equal` says": bits_of_equal,
     "bits of what a grid is computed with": bits_of_a_grid,
     "threads of CPU launches": threads_of_cpu_launches,
