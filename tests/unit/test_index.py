@@ -194,6 +194,21 @@ def test_any_flipped_byte_costs_time_alone(tmp_path, open_index):
         assert "unit:new" in open_index().steps
 
 
+def test_a_header_that_speaks_of_another_sqlite_costs_time_alone(tmp_path, open_index):
+    """SQLite calls a file that a later version may have written read-only, and some damage an error of the disk."""
+    index = open_index()
+    index.record("unit:a", "k", {}, [make(tmp_path, "output")])
+    index.close()
+    place = tmp_path / "build" / "index.sqlite"
+    whole = place.read_bytes()
+    for number in range(100):
+        place.write_bytes(whole[:number] + b"\x09" + whole[number + 1 :])
+        again = open_index()
+        again.record("unit:new", "key", {}, [])
+        again.close()
+        assert "unit:new" in open_index().steps
+
+
 @pytest.mark.parametrize("content", [b"not a database at all, but long enough to look at", b""])
 def test_damaged_index_is_made_anew(tmp_path, open_index, content):
     index = open_index()

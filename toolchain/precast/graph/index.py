@@ -42,7 +42,9 @@ _JOINED = {count: "\0".join(["%s"] * count) for count in (5, 6)}  # values of a 
 READ = "read:"
 STEPS_TOGETHER = 100
 # What SQLite says when the machine refuses; all else that it says is about what the file holds.
-_REFUSALS = ("full", "readonly", "unable to open", "disk I/O", "locked", "out of memory")
+_REFUSALS = ("full", "unable to open", "locked", "out of memory")
+# What SQLite says of disks, and also of files whose first bytes are damaged.
+_REFUSALS_OR_DAMAGE = ("readonly", "disk I/O")
 
 Row = tuple[str | int, ...]
 
@@ -91,7 +93,7 @@ class Index:
                 self._unwritten.clear()
                 self._unwritten_steps.clear()
             except sqlite3.DatabaseError as error:
-                if _is_refusal(error):
+                if _is_refusal(error, self._path):
                     raise
                 self._connection.close()
                 self._connection = _make_anew(self._path)
@@ -283,7 +285,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, dict[str, FileState], dict[st
             connection = _connect(path)
             return connection, *_load(connection)
         except (sqlite3.DatabaseError, ValueError) as error:
-            if isinstance(error, sqlite3.DatabaseError) and _is_refusal(error):
+            if isinstance(error, sqlite3.DatabaseError) and _is_refusal(error, path):
                 raise
             return _make_anew(path), {}, {}
 
@@ -345,8 +347,20 @@ def _seal_of(values: Row) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=10).hexdigest()
 
 
-def _is_refusal(error: sqlite3.DatabaseError) -> bool:
+def _is_refusal(error: sqlite3.DatabaseError, path: Path) -> bool:
+    """Whether the system refuses what SQLite asks of it, so that a new index would fare no better."""
+    if any(words in str(error) for words in _REFUSALS_OR_DAMAGE):
+        return not _is_usable(path)
     return any(words in str(error) for words in _REFUSALS)
+
+
+def _is_usable(path: Path) -> bool:
+    """Whether the system reads and writes the file, and so what it holds is at fault."""
+    try:
+        with path.open("r+b") as file:
+            return len(file.read()) == file.seek(0, os.SEEK_END)
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
