@@ -25,10 +25,11 @@ ASK = """
 import sys
 from pathlib import Path
 from precast.graph.request import Request
-from precast.graph.snapshot import find_unmoved
+from precast.graph.snapshot import find_earlier
 for line in sys.stdin:
     kernels = tuple(line.split()[1:]) or ("*",)
-    print(find_unmoved(Path(line.split()[0]), Request(kernels=kernels)) is not None, flush=True)
+    found = find_earlier(Path(line.split()[0]), Request(kernels=kernels))
+    print(found is not None and not found.moved, flush=True)
 """
 PACKAGES = ("SCons", "triton", "mlir", "llvmlite", "rich", "cattrs", "tree_sitter", "sqlite3")
 

@@ -19,7 +19,7 @@ from precast.cli.arguments import add_globs, add_project
 from precast.errors import SpecError
 from precast.graph.lock import locked
 from precast.graph.request import Request
-from precast.graph.snapshot import find_unmoved, snapshot_path
+from precast.graph.snapshot import Found, find_earlier, snapshot_path
 from precast.layout import BUILD
 from precast.progress.careful import CarefulReporter
 from precast.progress.choosing import choose_reporter, make_reports, parse_report
@@ -114,11 +114,12 @@ def run(arguments: argparse.Namespace) -> int:
         cache=CacheWish(parse_address(arguments.cache), arguments.cache_read, arguments.cache_write),
         executor=parse_executor(arguments.executor),
     )
-    unmoved, refusal = None, check_jobs(arguments.jobs)
+    earlier, refusal = None, check_jobs(arguments.jobs)
     try:
-        unmoved = None if refusal or arguments.dry_run else summarize_unmoved(arguments.project, request)
+        earlier = None if refusal or arguments.dry_run else look_for_earlier(arguments.project, request)
     except Exception as error:  # told when there is a reporter
         refusal = error
+    unmoved = summarize(arguments.project, earlier) if earlier and not earlier.moved else None
     plain = "plain" if unmoved and style in ("", "verbose") else style  # nothing is shown while it runs
     reporter = CarefulReporter(choose_reporter(sys.stdout, plain), *reports)
 
@@ -130,7 +131,7 @@ def run(arguments: argparse.Namespace) -> int:
         elif arguments.dry_run:
             preview_build(arguments, request, reporter)
         else:
-            build_moved(arguments, request, reporter)
+            build_moved(arguments, request, reporter, earlier)
 
     return run_reported(work, reporter)
 
@@ -155,15 +156,18 @@ def run_reported(work: Callable[[], None], reporter: CarefulReporter) -> int:
     return 0
 
 
-def summarize_unmoved(folder: Path, request: Request) -> Summary | None:
-    """The summary of a build that has nothing to do; None when there may be something, or more is asked for."""
+def look_for_earlier(folder: Path, request: Request) -> Found | None:
+    """An earlier build of the same, as far as it still stands; None when it does not, or more is asked for."""
     if request.check is not None or not (folder / snapshot_path(request)).exists():
         return None
     with locked(folder / BUILD):
-        found = find_unmoved(folder, request)
-    if found is None:
-        return None
-    return Summary(0, found.units, 0, found.units, str(folder.resolve() / found.release))
+        return find_earlier(folder, request)
+
+
+def summarize(folder: Path, earlier: Found) -> Summary:
+    """The summary of a build that has nothing to do."""
+    snapshot = earlier.snapshot
+    return Summary(0, snapshot.units, 0, snapshot.units, str(folder.resolve() / snapshot.release))
 
 
 def preview_build(arguments: argparse.Namespace, request: Request, reporter: CarefulReporter) -> None:
@@ -177,7 +181,9 @@ def preview_build(arguments: argparse.Namespace, request: Request, reporter: Car
             reporter.finish(Summary(units=len(session.steps.units)))
 
 
-def build_moved(arguments: argparse.Namespace, request: Request, reporter: CarefulReporter) -> None:
+def build_moved(
+    arguments: argparse.Namespace, request: Request, reporter: CarefulReporter, earlier: Found | None
+) -> None:
     """Builds what may have something to do."""
     from precast.cli.preview import print_preview
     from precast.graph.driver import build
@@ -187,7 +193,7 @@ def build_moved(arguments: argparse.Namespace, request: Request, reporter: Caref
         print_preview(session, as_json=False)
 
     request = replace(request, jobs=request.jobs or default_worker_count())
-    build(arguments.project, request, reporter, explain if arguments.verbose else None)
+    build(arguments.project, request, reporter, explain if arguments.verbose else None, earlier)
 
 
 def refuse(words: Sequence[str], error: SpecError) -> None:

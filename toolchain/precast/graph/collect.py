@@ -44,7 +44,7 @@ def remove_unfinished(folder: Path) -> None:
 
 def collect_leftovers(session: Session) -> None:
     """Removes files below the folders of units, packs, libraries and probes that no step makes, and their records."""
-    if not session.request.everything:
+    if not session.request.everything or session.narrow is not None:  # then there is what there was
         return
     steps = session.steps.all
     session.index.forget(set(session.index.steps) - {step.name for step in steps} - {SCONSTRUCT})

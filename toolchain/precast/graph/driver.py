@@ -17,26 +17,35 @@ from types import FrameType
 from precast.bounded import read_bounded
 from precast.errors import BuildFailed, ToolError
 from precast.graph.collect import remove_unfinished
+from precast.graph.direct import needs_no_graph, run_directly
 from precast.graph.keeping import keep_snapshot
 from precast.graph.lock import locked
+from precast.graph.narrow import plan_narrowly
 from precast.graph.request import Request
 from precast.graph.session import Session, start_executor
+from precast.graph.snapshot import Found
 from precast.graph.unfinished import end_writing
 from precast.layout import BUILD, SCONSTRUCT
 from precast.progress.events import Reporter, Summary
-from precast.project import read_project
+from precast.project import Project, read_project
 from precast.scratch import remove_abandoned
 from precast.store import reason_of, telling_disk_faults
 
 
-def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Session], None] | None = None) -> Summary:
+def build(
+    folder: Path,
+    request: Request,
+    reporter: Reporter,
+    look: Callable[[Session], None] | None = None,
+    earlier: Found | None = None,
+) -> Summary:
     """Builds the project in `folder`, or finds that nothing moved. Imports SCons only in the first case. `look` is
-    called with what is stale before any of it is made."""
+    called with what is stale before any of it is made; `earlier` is a build of the same that was found just now."""
     project = read_project(folder)
     with locked(project.folder / BUILD):
         remove_unfinished(project.folder)
         remove_abandoned()
-        session = Session(project, request, reporter, start_executor)
+        session = _open_session(project, request, reporter, earlier)
         try:
             with _heeding_signals(session):
                 if session.build_script_moved():  # it may build what plans depend on
@@ -46,7 +55,8 @@ def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Se
                         session.prepare()
                     if look is not None:
                         look(session)
-                    _run_graph(session)
+                    run = run_directly if needs_no_graph(session) else _run_graph
+                    run(session)
                 if request.check is not None and not session.failures and not session.interrupted:
                     session.check(request.check)
                 if not session.interrupted:
@@ -67,6 +77,23 @@ def build(folder: Path, request: Request, reporter: Reporter, look: Callable[[Se
     if session.failures:
         raise BuildFailed(tuple(session.failures))
     return summary
+
+
+def _open_session(project: Project, request: Request, reporter: Reporter, earlier: Found | None) -> Session:
+    """A session of the kernels that may be stale, where that can be told, else of all."""
+    narrow = plan_narrowly(project, request, earlier) if earlier is not None else None
+    if narrow is not None:
+        session = Session(project, request, reporter, start_executor, narrow=narrow)
+        try:
+            if session.sharing is None:
+                session.prepare()  # while the parts are read
+            if narrow.parts is not None:
+                return session
+        except BaseException:
+            session.close()
+            raise
+        session.close()
+    return Session(project, request, reporter, start_executor)
 
 
 @contextlib.contextmanager

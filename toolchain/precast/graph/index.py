@@ -21,6 +21,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any, cast
 
 from precast import collector
 from precast.bounded import digest_bounded
@@ -64,9 +65,12 @@ class StepRecord:
 
 
 class Index:
-    """The index in the file `path`, of files named relative to `root` (or absolute). Safe for threads."""
+    """The index in the file `path`, of files named relative to `root` (or absolute). Safe for threads.
 
-    def __init__(self, path: Path, root: Path) -> None:
+    One that is not opened `whole` reads the rows that are asked for, until something is asked of all of them.
+    """
+
+    def __init__(self, path: Path, root: Path, *, whole: bool = True) -> None:
         self._path = path
         self._root = root
         self._root_text = str(root)
@@ -75,7 +79,8 @@ class Index:
         self._packages: dict[str, str] = {}  # asked for by many steps, so once for a build
         self._unwritten_steps: dict[str, StepRecord] = {}
         self._together = 1  # steps that are committed at once
-        self._connection, self._files, self._steps = _open(path)
+        self._connection, self._files, self._steps = _open(path, whole)
+        self._whole = whole
 
     def close(self) -> None:
         self._write(lambda connection: None)
@@ -115,27 +120,59 @@ class Index:
 
     def step(self, name: str) -> StepRecord | None:
         """What is recorded of a step."""
-        return self._steps.get(name)
+        record = self._steps.get(name)
+        if record is None and not self._whole:
+            row = self._read_row("SELECT * FROM steps WHERE name = ?", name)
+            if row is not None:
+                record = self._steps[name] = _step_of(row)
+        return record
+
+    def _read_row(self, question: str, name: str) -> Row | None:
+        """One row that is what it was when it was written."""
+        with self._lock:
+            try:
+                row: Row | None = self._connection.execute(question, (name,)).fetchone()
+            except sqlite3.DatabaseError:
+                return None
+        return row if row is not None and _is_sealed(row) else None
+
+    def _read_rest(self) -> None:
+        """Reads all rows that nobody has asked for yet."""
+        with self._lock:
+            if self._whole:
+                return
+            try:
+                files, steps = _load(self._connection)
+            except (sqlite3.DatabaseError, ValueError):
+                files, steps = {}, {}
+            self._files = {**files, **self._files}
+            self._steps = {**steps, **self._steps}
+            self._whole = True
+
+    def know(self, states: Mapping[str, FileState]) -> None:
+        """Takes files as somebody has just looked at them, and keeps nothing of it."""
+        self._files.update(states)
 
     def reads(self, name: str) -> dict[str, str]:
         """What a user's code read for a step, by `Read.place`, with the digests."""
-        record = self._steps.get(name)
+        record = self.step(name)
         inputs = record.inputs if record else {}
         return {each.removeprefix(READ): digest for each, digest in inputs.items() if each.startswith(READ)}
 
     def found(self, name: str) -> tuple[Read, ...]:
         """What a user's code read for a step, as it was found."""
-        record = self._steps.get(name)
+        record = self.step(name)
         inputs = record.inputs.items() if record else ()
         return tuple(parse_read(place.removeprefix(READ), each) for place, each in inputs if place.startswith(READ))
 
     @property
     def steps(self) -> tuple[str, ...]:
+        self._read_rest()
         return tuple(self._steps)
 
     def is_fresh(self, name: str, key: str) -> bool:
         """Whether the step was built with `key`, from the inputs that are there now, and its outputs are intact."""
-        record = self._steps.get(name)
+        record = self.step(name)
         if record is None or record.key != key:
             return False
         return all(self._digest_input(path) == digest for path, digest in record.inputs.items()) and all(
@@ -144,7 +181,7 @@ class Index:
 
     def moved(self, name: str) -> tuple[str, ...]:
         """What is not as it was when the step was recorded: files that it read or made, by path, and `Read.place`s."""
-        record = self._steps.get(name)
+        record = self.step(name)
         if record is None:
             return ()
         inputs = [path for path, digest in record.inputs.items() if self._digest_input(path) != digest]
@@ -177,7 +214,7 @@ class Index:
     def _look_at(self, path: str) -> str:
         place = path if path.startswith("/") else f"{self._root_text}/{path}"
         status = os.lstat(place)
-        known = self._files.get(path)
+        known = self._files.get(path) if self._whole else self.state(path)
         if known is not None and known.matches(status):  # thousands of times, so before all else
             return known.digest
         if stat.S_ISLNK(status.st_mode):
@@ -188,7 +225,12 @@ class Index:
 
     def state(self, path: str) -> FileState | None:
         """A file as it was when it was last looked at; of links nothing is remembered."""
-        return self._files.get(path)
+        state = self._files.get(path)
+        if state is None and not self._whole:
+            row = self._read_row("SELECT * FROM files WHERE path = ?", path)
+            if row is not None:
+                state = self._files[path] = FileState._make(cast(Any, row[1:-1]))
+        return state
 
     def _keep(self, path: str, state: FileState) -> None:
         """Remembers a file; committed with the next step."""
@@ -249,6 +291,7 @@ class Index:
 
     def forget_absent_files(self, keep: AbstractSet[str] = frozenset()) -> None:
         """Drops the states of files that are not there any more; those of `keep` are not asked about."""
+        self._read_rest()
         with self._lock:
             root, others = str(self._root), self._files.keys() - keep
             gone = [(path,) for path in others if not os.path.lexists(os.path.join(root, path))]
@@ -273,8 +316,8 @@ def digest_of_link(place: Path) -> str:
     return digest.hexdigest()
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, dict[str, FileState], dict[str, StepRecord]]:
-    """The index and what it holds, made anew when the file there is damaged or of another version."""
+def _open(path: Path, whole: bool) -> tuple[sqlite3.Connection, dict[str, FileState], dict[str, StepRecord]]:
+    """The index, and what it holds if the `whole` is asked for; made anew when it is damaged or of another version."""
     with _telling_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         for file in _files_of(path):
@@ -283,7 +326,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, dict[str, FileState], dict[st
                 raise ToolError(f"{file} is a folder, and a file belongs there", hint="move it away")
         try:
             connection = _connect(path)
-            return connection, *_load(connection)
+            return (connection, *_load(connection)) if whole else (connection, {}, {})
         except (sqlite3.DatabaseError, ValueError) as error:
             if isinstance(error, sqlite3.DatabaseError) and _is_refusal(error, path):
                 raise
@@ -318,12 +361,13 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _load(connection: sqlite3.Connection) -> tuple[dict[str, FileState], dict[str, StepRecord]]:
     """All rows that are what they were when they were written."""
     files = {row[0]: FileState._make(row[1:-1]) for row in connection.execute("SELECT * FROM files") if _is_sealed(row)}
-    steps = {
-        row[0]: StepRecord(row[0], row[1], json.loads(row[2]), json.loads(row[3]), row[4])
-        for row in connection.execute("SELECT * FROM steps")
-        if _is_sealed(row)
-    }
+    steps = {row[0]: _step_of(row) for row in connection.execute("SELECT * FROM steps") if _is_sealed(row)}
     return files, steps
+
+
+def _step_of(row: Row) -> StepRecord:
+    name, key, inputs, outputs, note = map(str, row[:-1])
+    return StepRecord(name, key, json.loads(inputs), json.loads(outputs), note)
 
 
 def _file_row(path: str, state: FileState) -> Row:

@@ -7,6 +7,7 @@ without deciding whether it is made anew.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from precast.identity import Tools
 from precast.keyed import Keyed
@@ -35,6 +36,20 @@ class ImagesInputs(Keyed):
     place: str  # the file's path in the release
     units: tuple[Unit, ...]
     link: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class KeptImages(Keyed):
+    """A file of images that is as it was, and what a release says of it, too."""
+
+    place: str  # the file's path in the release
+    file: str  # where it lies
+    given: str  # the key of what it was made from, which stands for all of that
+    part: str  # the key of what a release says of it
+
+    @cached_property
+    def key(self) -> str:
+        return self.given
 
 
 @dataclass(frozen=True)
@@ -72,7 +87,7 @@ class ReleaseInputs(Keyed):
     own: str
     name: str
     launchers: LaunchersInputs
-    images: tuple[ImagesInputs, ...]
+    images: tuple[ImagesInputs | KeptImages, ...]
     library: str  # its place in the release
     tools: Tools
     part: str = ""

@@ -13,13 +13,16 @@ from dataclasses import replace
 from precast import collector
 from precast.digest import FileState
 from precast.graph.index import READ
+from precast.graph.kept import KeptKernels, KeptRelease, describe_kernels, keep_images, write_kept
+from precast.graph.narrow import Narrow
 from precast.graph.session import Session
 from precast.graph.snapshot import FileTable, Snapshot, describe_asker, snapshot_path, write_snapshot
-from precast.graph.steps import Step
-from precast.layout import SCONSTRUCT
+from precast.graph.steps import Step, UnitStep
+from precast.layout import KEPT_PLAN, SCONSTRUCT
 from precast.passes.registry import is_fresh
 from precast.progress.events import Summary
 from precast.reads import ABSENT, FILES, NO_PATHS, Looks, Read, ReadKind, digest_now, digest_place, parse_read
+from precast.shell import find_ignored
 
 _NO_PATHS = (ReadKind.GLOB, *NO_PATHS)
 
@@ -29,6 +32,23 @@ def keep_snapshot(session: Session, summary: Summary) -> None:
     """Writes the snapshot of a build that went well, and has a release to show for it."""
     if not summary.release:
         return
+    gathering = _gather(session) if session.narrow is None else _gather_narrowly(session, session.narrow)
+    if gathering is None or gathering.moved:
+        return
+    snapshot = Snapshot(
+        describe_asker(session.folder, session.request),
+        summary.units,
+        os.path.relpath(summary.release, session.folder),
+        gathering.outputs_table(),
+        FileTable.of(gathering.sources),
+        tuple(parse_read(place, digest) for place, digest in gathering.reads.items()),
+        _keep_plan(session, gathering) if not session.request.part else "",
+    )
+    write_snapshot(session.folder / snapshot_path(session.request), snapshot)
+
+
+def _gather(session: Session) -> _Gathering | None:
+    """All of a build; None when a plugin has moved."""
     gathering = _Gathering(session)
     gathering.add_build_script()
     for step in session.steps.all:
@@ -38,17 +58,67 @@ def keep_snapshot(session: Session, summary: Summary) -> None:
         gathering.add_reads(Read(ReadKind.DIRECTORY, each.path, each.digest) for each in probe.folders)
         gathering.add_reads(Read(ReadKind.PLACE, each, ABSENT) for each in probe.absent)
     gathering.add_looks(session.plan.looks)
-    if gathering.moved or not all(is_fresh(probe, session.folder) for probe in session.probes):
-        return
-    snapshot = Snapshot(
-        describe_asker(session.folder, session.request),
-        summary.units,
-        os.path.relpath(summary.release, session.folder),
-        FileTable.of(gathering.outputs),
-        FileTable.of(gathering.sources),
-        tuple(parse_read(place, digest) for place, digest in gathering.reads.items()),
-    )
-    write_snapshot(session.folder / snapshot_path(session.request), snapshot)
+    return gathering if all(is_fresh(probe, session.folder) for probe in session.probes) else None
+
+
+def _gather_narrowly(session: Session, narrow: Narrow) -> _Gathering:
+    """What an earlier build left and rested on, with what few kernels have come to since."""
+    gathering, before = _Gathering(session), narrow.earlier.snapshot
+    sources = before.sources.select({*before.sources.paths()} - {*narrow.earlier.moved})
+    gathering.sources.update(sources)
+    for step in session.steps.all:
+        gathering.add_step(step)
+    gathering.add_looks(session.plan.looks)
+    gathering.reads = {**{each.place: each.digest for each in before.reads}, **gathering.reads}
+    return gathering
+
+
+def _keep_plan(session: Session, gathering: _Gathering) -> str:
+    """Keeps the plan; its digest."""
+    plan, steps, narrow = session.plan, session.steps, session.narrow
+    files, images = _files_by_kernel(session), (*steps.packs, *steps.cpu_libraries)
+    interface, digest = steps.launchers.given.interface, session.index.digest
+    made = {step.given.place: keep_images(step.given, interface, digest) for step in images}
+    if narrow is not None:
+        owned = {file for kernel in narrow.kernels.kernels for file in kernel.files}
+        shared = {*narrow.earlier.snapshot.sources.paths()} - owned
+        anew = {kernel.name: kernel for kernel in describe_kernels(plan, images, files, shared)}
+        kernels = replace(narrow.kernels, kernels=tuple(anew.get(each.name, each) for each in narrow.kernels.kernels))
+        release = replace(narrow.release, images=tuple(made.get(each.place, each) for each in narrow.release.images))
+    else:
+        kernels = KeptKernels(describe_kernels(plan, images, files, _shared_files(session)), len(steps.units))
+        ignored = {*find_ignored(os.environ, session.project.settings)}
+        release = KeptRelease(
+            steps.launchers.given,
+            tuple(made.values()),
+            steps.release.given.selection,
+            steps.release.inputs,
+            tuple(each for each in plan.warnings if each not in ignored),
+        )
+    return write_kept(session.folder / KEPT_PLAN, kernels, release)
+
+
+def _shared_files(session: Session) -> set[str]:
+    """The files that something rests on which is no kernel and no unit."""
+    shared = {*map(session.name_from_here, session.plan.shared_files)}
+    for step in session.steps.all:
+        if not isinstance(step, UnitStep):
+            record = session.index.step(step.name)
+            shared.update(step.inputs, record.inputs if record else ())
+    script = session.index.step(SCONSTRUCT)
+    return shared.union(script.inputs if script else ())
+
+
+def _files_by_kernel(session: Session) -> dict[str, tuple[str, ...]]:
+    """For each kernel the files that its plan and its units read, the spec's first."""
+    root = f"{session.folder}/"
+    found = {name: dict.fromkeys(map(session.name_from_here, files)) for name, files in session.plan.files.items()}
+    for step in session.steps.units:
+        reads = (read.name for read in session.index.found(step.name) if read.kind in FILES)
+        for name in (*step.planned.inputs, *reads):
+            place = os.path.normpath(os.path.join(root, name))
+            found[step.planned.unit.kernel][place.removeprefix(root)] = None
+    return {name: tuple(files) for name, files in found.items()}
 
 
 class _Gathering:
@@ -62,6 +132,14 @@ class _Gathering:
         self._session = session
         self._root = session.folder
         self._index = session.index
+        self._narrow = session.narrow
+        self._others = frozenset(session.narrow.release.inputs) if session.narrow else frozenset[str]()
+
+    def outputs_table(self) -> FileTable:
+        """What this build made, and where it was a narrow one, what earlier ones did."""
+        if self._narrow is None:
+            return FileTable.of(self.outputs)
+        return self._narrow.earlier.snapshot.outputs.replaced(self._session.made_before, self.outputs)
 
     def add_build_script(self) -> None:
         """What plugins that the SConstruct builds are made of, or that there is none."""
@@ -73,7 +151,7 @@ class _Gathering:
         """A step's record, and the files that are in its key and nobody makes."""
         self._add_record(step.name)
         for path in step.inputs:
-            if path not in self.outputs:
+            if path not in self.outputs and path not in self._others:
                 self._add_file(path, self._index.digest(path) or "", self.sources)
         record = self._index.step(step.name)
         self.moved |= record is None or record.key != self._session.key_of(step)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from precast.artifact import UnitResult
 from precast.bounded import MOST_FILE_BYTES, holds, read_bounded
 from precast.codec import from_json, to_json
 from precast.digest import digest_text
-from precast.graph.inputs import ImagesInputs, LaunchersInputs, ProbeInputs, ReleaseInputs, SelectionInputs
+from precast.graph.inputs import ImagesInputs, KeptImages, LaunchersInputs, ProbeInputs, ReleaseInputs, SelectionInputs
 from precast.launch.formats import ReleaseInterface, write_pack
 from precast.layout import ENTRIES, LAUNCHERS, LIBRARIES, PACKS, facts_path, image_path
 from precast.passes.registry import run_probe
@@ -96,12 +96,13 @@ def _remove_others(root: Path, keep: Mapping[str, bytes]) -> None:
 
 @collector.resting()
 def make_release(
-    given: ReleaseInputs, folder: Path, output: str, digest: Digest
+    given: ReleaseInputs, folder: Path, output: str, digest: Digest, kept: Mapping[str, ImagesPart]
 ) -> tuple[tuple[str, ...], WrittenManifest]:
     """Assembles and places the release; the paths of all that it consists of, and its manifest.
 
     What holds a part of the project becomes the current release only where nothing else of it is lost by that. Of
-    images whose file and facts have the digests that they had, what an earlier release said is taken over.
+    images whose file and facts have the digests that they had, what an earlier release said is taken over: `kept` by
+    place for `KeptImages`.
     """
     launchers = json.loads(read_bounded(folder / LAUNCHERS / "files.json"))
     files = {path: folder / LAUNCHERS / path for path in launchers}
@@ -115,11 +116,12 @@ def make_release(
         tools=given.tools,
         selection=tuple(rule for path in given.selection for rule in _read_selection(folder / path)),
     )
-    keys = {kernel.name: kernel.key for kernel in parts.interface.kernels}
-    found = [
-        _describe_images(each, parts.interface, folder, partial(_part_key, each, keys, digest)) for each in given.images
+    images = [
+        (folder / each.file, kept[each.place])
+        if isinstance(each, KeptImages)
+        else (folder / images_path(each), _describe_images(each, parts.interface, folder, digest))
+        for each in given.images
     ]
-    images = [(folder / _images_path(each), part) for each, part in zip(given.images, found, strict=True)]
     if not given.part:
         drop_others(folder / ENTRIES, (part_name(each.place) for each in given.images))
     contents, manifest = join_release(parts, images)
@@ -145,30 +147,47 @@ def _read_selection(path: Path) -> tuple[SelectionRule, ...]:
     return from_json(read_bounded(path), SelectionPart).rules
 
 
-def _images_path(given: ImagesInputs) -> str:
+def images_path(given: ImagesInputs) -> str:
+    """Where a file with images is made."""
     return f"{LIBRARIES if given.link else f'{PACKS}/{given.target.folder}'}/{Path(given.place).name}"
 
 
-def _describe_images(
-    given: ImagesInputs, interface: ReleaseInterface, folder: Path, find_key: Callable[[], str]
-) -> ImagesPart:
+def _describe_images(given: ImagesInputs, interface: ReleaseInterface, folder: Path, digest: Digest) -> ImagesPart:
     """What the release says of one file with images: as kept, or made of the file and its units' facts."""
+    find_key = partial(part_key, given, interface, digest)
     path, key = folder / ENTRIES / part_name(given.place), find_key()
     kept = read_part(path, key)
     if kept is not None:
         return kept
     units = tuple((unit, read_result(folder, unit)) for unit in given.units)
-    part = describe_images(BuiltImages(given.place, folder / _images_path(given), units), interface)
+    part = describe_images(BuiltImages(given.place, folder / images_path(given), units), interface)
     if key == find_key():
         write_part(path, key, part)
     return part
 
 
-def _part_key(given: ImagesInputs, kernels: Mapping[str, str], digest: Digest) -> str:
-    """The key of what is said of a file with images: by its content, its units' facts, and its `kernels`' keys."""
-    names = dict.fromkeys(unit.kernel for unit in given.units)
-    files = [_images_path(given), *map(facts_path, given.units)]
-    return digest_text(" ".join([given.key, *map(kernels.__getitem__, names), *(digest(path) or "" for path in files)]))
+def kernels_of(given: ImagesInputs) -> tuple[str, ...]:
+    """The kernels whose images a file holds."""
+    return tuple(dict.fromkeys(unit.kernel for unit in given.units))
+
+
+def part_key(given: ImagesInputs, interface: ReleaseInterface, digest: Digest) -> str:
+    """The key of what is said of a file with images: by its content, its units' facts, and its kernels' keys."""
+    keys = [interface.keys[each] for each in kernels_of(given)]
+    files = [images_path(given), *map(facts_path, given.units)]
+    return digest_text(" ".join([given.key, *keys, *(digest(path) or "" for path in files)]))
+
+
+def read_kept_parts(images: Iterable[ImagesInputs | KeptImages], folder: Path) -> dict[str, ImagesPart] | None:
+    """What a release says of files with images that are as they were, by place; None where some of it is lost."""
+    found = {}
+    for each in images:
+        if isinstance(each, KeptImages):
+            part = read_part(folder / ENTRIES / part_name(each.place), each.part)
+            if part is None:
+                return None
+            found[each.place] = part
+    return found
 
 
 def read_result(folder: Path, unit: Unit) -> UnitResult:

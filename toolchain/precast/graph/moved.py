@@ -22,6 +22,8 @@ def find_moved(session: Session) -> list[str]:
     seen = {*_read_of_plan(session), *_read_by_units(session)}
     moved = {name for name, digest in seen if session.index.digest_content(name) != digest}
     moved.update(_looked_at_by_plan(session))
+    if session.narrow is not None:
+        return sorted({*moved, *session.narrow.moved_since(session.folder)})
     for probe in session.probes:
         moved |= set(find_changed(probe, session.folder))
     return sorted(moved)

@@ -81,7 +81,10 @@ def _run_release(session: Session, step: ReleaseStep) -> None:
         raise ToolError(message, hint="build again")
     begun = session.key_of(step)
     try:
-        outputs, manifest = making.make_release(step.given, session.folder, step.outputs[0], session.index.digest)
+        kept = session.narrow.parts if session.narrow else None
+        outputs, manifest = making.make_release(
+            step.given, session.folder, step.outputs[0], session.index.digest, kept or {}
+        )
     except BudgetError as error:
         error.where = session.project.places.get(("release_bytes", ""))
         raise

@@ -23,9 +23,8 @@ from precast.graph.index import Index
 from precast.graph.order import Cost, longest_first
 from precast.graph.places import refuse_misplaced
 from precast.graph.request import Request
-from precast.graph.steps import Step, Steps, Toolchain, UnitStep, check_launchers, plan_steps
+from precast.graph.steps import Step, Steps, UnitStep, check_launchers, find_toolchain, plan_steps
 from precast.job import Job
-from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES
 from precast.layout import BUILD, INDEX_FILE, OBJECTS, SCONSTRUCT
 from precast.passes.probes import Probe
 from precast.passes.registry import GLOBS, Origin, list_probes
@@ -38,6 +37,7 @@ from precast.scratch import Scratch
 from precast.worker.executor import Executor
 
 if TYPE_CHECKING:
+    from precast.graph.narrow import Narrow
     from precast.graph.sharing import Sharing
 
 
@@ -76,10 +76,12 @@ class Session:
         start_executor: Callable[[Request, Begin, Fetch | None, Warn], Executor],
         *,
         aloud: bool = False,
+        narrow: Narrow | None = None,
     ) -> None:
         """`start_executor` takes what was asked for, whom to tell that a job starts, who may bring a stage, and whom to
         warn.
-        `aloud`: nobody reads `failures` afterwards, so the graph prints them when they happen."""
+        `aloud`: nobody reads `failures` afterwards, so the graph prints them when they happen.
+        `narrow`: a plan of few kernels, when nothing else moved."""
         self.project = project
         self.request = request
         self.folder = project.folder.resolve()
@@ -87,7 +89,13 @@ class Session:
         self.origin = os.getcwd()  # which the graph leaves
         self.begun = False
         self.interrupted = False
-        self.index = Index(self.folder / INDEX_FILE, self.folder)
+        self.narrow = narrow
+        self.made_before: set[str] = set()  # by the steps of a narrow plan
+        self.index = Index(self.folder / INDEX_FILE, self.folder, whole=narrow is None)
+        if narrow is not None:
+            self.index.know(narrow.states)
+            records = filter(None, map(self.index.step, (step.name for step in narrow.steps.all)))
+            self.made_before = {path for record in records for path in record.outputs}
         self.aloud = aloud
         self.failures: list[PrecastError] = []
         self.fault: BaseException | None = None  # what ended the build itself: a fault of ours, or a plan's error
@@ -105,7 +113,10 @@ class Session:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan of what was asked for. Made where the session was, so that messages name files as the user does."""
+        """The plan of what was asked for, or of that part of it that may be stale. Made where the session was, so that
+        messages name files as the user does."""
+        if self.narrow is not None:
+            return replace(self.narrow.plan, project=self.placed)
         before = Path.cwd()
         os.chdir(self.origin)
         try:
@@ -124,9 +135,11 @@ class Session:
     @cached_property
     def steps(self) -> Steps:
         """The steps of the plan. Planning has made the probes that were not fresh, so these are recorded here."""
+        if self.narrow is not None:
+            return self.narrow.steps
         plan = self.plan
         probes = [(origin, tuple(file.path for file in probe.files)) for origin, probe in self._seen_probes]
-        toolchain = Toolchain(plan.makers, COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES)
+        toolchain = find_toolchain(plan)
         try:
             steps = plan_steps(
                 plan.project, plan.units, plan.tools, probes, toolchain, plan.failed, self.request.part, plan.selection,
@@ -392,15 +405,16 @@ class Session:
 
     def _count(self) -> Summary:
         names = [step.name for step in (*self.steps.units, *self.steps.failed)]
+        others = self.narrow.other_units if self.narrow else 0
         outcomes = [self._outcomes.get(name, "") for name in names]
         waiting = (step for step in self.steps.units if step.name not in self._outcomes)
         untouched = sum(1 for step in waiting if step.name not in self._stale_names or self.is_fresh(step))
         reason = INTERRUPTED if self.interrupted else FAILED if self.failures else COMPLETE
         return Summary(
             built=outcomes.count("built"),
-            reused=outcomes.count("reused") + untouched,
+            reused=outcomes.count("reused") + untouched + others,
             failed=outcomes.count("failed"),
-            units=len(names),
+            units=len(names) + others,
             checked=self._checked,
             reason=reason,
             message=f"{[*self._outcomes.values()].count('failed')} failed" if reason == FAILED else "",

@@ -12,7 +12,8 @@ import json
 import os
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from precast.layout import INDEX_FILE, SNAPSHOTS
 from precast.reads import Read, digest_now, parse_read
 from precast.store import write_file
 
-_FORMAT = 1
+_FORMAT = 2
 _COLUMNS = ("Q", "q", "q", "q")  # inode, size, mtime, ctime
 _DIGEST_BYTES = 32
 
@@ -68,6 +69,36 @@ class FileTable:
             position = end
         return FileTable(folders, columns, bytearray(data[position : position + count * _DIGEST_BYTES]))
 
+    def paths(self) -> Iterator[str]:
+        return (folder + name for folder, names in self.folders for name in names)
+
+    def select(self, wanted: AbstractSet[str]) -> dict[str, FileState]:
+        """The states of some of the files."""
+        inodes, sizes, mtimes, ctimes = self._columns
+        return {
+            path: FileState(sizes[each], mtimes[each], ctimes[each], inodes[each], self._digest(each))
+            for each, path in enumerate(self.paths())
+            if path in wanted
+        }
+
+    def replaced(self, gone: AbstractSet[str], states: Mapping[str, FileState]) -> FileTable:
+        """The table without the files that are `gone`, and with others, which may be there already."""
+        drop = {each for each, path in enumerate(self.paths()) if path in gone or path in states}
+        more = FileTable.of(states)
+        folders, first = [], 0
+        for folder, names in self.folders:
+            kept = [name for number, name in enumerate(names, first) if number not in drop]
+            folders += [(folder, kept)] if kept else []
+            first += len(names)
+        columns = [array(column.typecode, column) for column in self._columns]
+        digests = bytearray(self._digests)
+        for start, end in reversed([*_spans(sorted(drop))]):
+            for column in columns:
+                del column[start:end]
+            del digests[start * _DIGEST_BYTES : end * _DIGEST_BYTES]
+        joined = [one + other for one, other in zip(columns, more._columns, strict=True)]
+        return FileTable([*folders, *more.folders], joined, digests + more._digests)
+
     def _digest(self, number: int) -> str:
         return self._digests[number * _DIGEST_BYTES : (number + 1) * _DIGEST_BYTES].hex()
 
@@ -96,6 +127,19 @@ class FileTable:
         return state
 
 
+def _spans(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Start and end of each run in sorted numbers."""
+    start = end = -1
+    for number in numbers:
+        if number != end:
+            if start >= 0:
+                yield start, end
+            start = number
+        end = number + 1
+    if start >= 0:
+        yield start, end
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """A finished build. Paths are relative to the project's folder, or absolute."""
@@ -106,6 +150,17 @@ class Snapshot:
     outputs: FileTable  # as they are themselves
     sources: FileTable  # as what they lead to
     reads: tuple[Read, ...]  # of other kinds, and links among the outputs
+    plan: str = ""  # the digest of what is kept of the plan; "" where nothing is
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is known of an earlier build of the same: all that it left is as it was, and so is what it rested on, but
+    for the files `moved`, named as in its table of sources."""
+
+    snapshot: Snapshot
+    moved: tuple[str, ...]
+    stamp: tuple[int, ...]  # of the snapshot's file, by which one of a later build is told from it
 
 
 def snapshot_path(request: Request) -> str:
@@ -128,6 +183,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         "units": snapshot.units,
         "release": snapshot.release,
         "reads": [(each.place, each.digest) for each in snapshot.reads],
+        "plan": snapshot.plan,
         "folders": [each.folders for each in tables],
     }
     with contextlib.suppress(PrecastError):
@@ -162,12 +218,22 @@ def read_snapshot(path: Path, asker: str) -> Snapshot | None:
         FileTable.parse(outputs, body[:first]),
         FileTable.parse(sources, body[first:]),
         tuple(parse_read(place, digest) for place, digest in head["reads"]),
+        head["plan"],
     )
 
 
-def find_unmoved(folder: Path, request: Request) -> Snapshot | None:
-    """The snapshot of an earlier build of the same in which nothing has moved since; None when something has, or there
-    is none. To be asked by who holds the lock of the build folder."""
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """What tells a file from others that take its place; nothing where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def find_earlier(folder: Path, request: Request) -> Found | None:
+    """The earlier build of the same of which nothing but sources has moved since; None when something else has, or
+    there is none. To be asked by who holds the lock of the build folder."""
     root = folder.resolve()
     path = root / snapshot_path(request)
     if holds_unfinished(root):  # which the next build is to remove
@@ -176,13 +242,18 @@ def find_unmoved(folder: Path, request: Request) -> Snapshot | None:
     if snapshot is None or not all(digest_now(each, root, os.environ) == each.digest for each in snapshot.reads):
         return None
     touched: dict[str, FileState] = {}
+    moved: list[str] = []
     for table, ask in ((snapshot.sources, os.stat), (snapshot.outputs, os.lstat)):
         try:
             for number, place in table.moved(str(root), ask):
                 state = None if ask is os.lstat and os.path.islink(place) else table.look(number, place)
-                if state is None:
+                name = place.removeprefix(f"{root}/")
+                if state is not None:
+                    touched[name] = state
+                elif ask is os.stat:
+                    moved.append(name)
+                else:
                     return None
-                touched[place.removeprefix(f"{root}/")] = state
         except (OSError, ValueError):
             return None
     if touched:
@@ -190,4 +261,4 @@ def find_unmoved(folder: Path, request: Request) -> Snapshot | None:
 
         write_snapshot(path, snapshot)
         remember_files(root / INDEX_FILE, touched)
-    return snapshot
+    return Found(snapshot, tuple(moved), stamp_of(path))

@@ -16,6 +16,7 @@ from precast.digest import digest_text
 from precast.errors import PlanError, PrecastError
 from precast.graph.inputs import (
     ImagesInputs,
+    KeptImages,
     LaunchersInputs,
     LibraryInputs,
     NothingMade,
@@ -25,7 +26,7 @@ from precast.graph.inputs import (
 )
 from precast.identity import Tools
 from precast.keyed import Keyed
-from precast.launch.flags import soname_flag
+from precast.launch.flags import COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES, soname_flag
 from precast.launch.formats.interface import describe_interface
 from precast.launch.formats.values import KernelInterface, ReleaseInterface
 from precast.launch.names import find_name_faults
@@ -188,7 +189,7 @@ def plan_steps(
     out; `part` says what was asked for, where that was not everything; `selection` what evidence comes to, `problems`
     what candidates are measured by.
     """
-    own, script = toolchain.own, (SCONSTRUCT,) if (project.folder / SCONSTRUCT).exists() else ()
+    own, script = toolchain.own, find_script(project)
     interface = describe_interface(project.name, [each.unit for each in units])
     packs = tuple(_plan_pack(own, *group, members) for group, members in _group_for_packs(units).items())
     cpu_libraries = tuple(
@@ -197,31 +198,19 @@ def plan_steps(
     )
     given = LaunchersInputs(own, interface, project.version, problems)
     launchers = LaunchersStep("launchers", given, (), (f"{LAUNCHERS}/files.json",))
-    library = plan_library(toolchain, interface, launchers.outputs + script)
+    library = plan_library(toolchain, interface, launchers.outputs + find_script(project))
     images = (*packs, *cpu_libraries)
     selections = tuple(plan_selection(own, each) for each in selection)
-    release = ReleaseStep(
-        "release",
-        ReleaseInputs(
-            own,
-            project.name,
-            given,
-            tuple(each.given for each in images),
-            library.given.place,
-            tools,
-            part,
-            project.release_bytes,
-            tuple(path for step in selections for path in step.outputs),
-        ),
-        (
-            *[facts_path(each.unit) for each in units],
-            *[path for step in images for path in step.outputs],
-            *[path for step in selections for path in step.outputs],
-            *launchers.outputs,
-            *library.outputs,
-        ),
-        (f"{PARTS}/{digest_text(part)[:12]}.json" if part else f"{GENERATED}/{project.name}/release.json",),
+    rows = tuple(path for step in selections for path in step.outputs)
+    inputs = (
+        *[facts_path(each.unit) for each in units],
+        *[path for step in images for path in step.outputs],
+        *rows,
+        *launchers.outputs,
+        *library.outputs,
     )
+    made = [each.given for each in images]
+    release = plan_release(project, toolchain, launchers, made, library, tools, part, rows, inputs)
     return Steps(
         tuple(_plan_probe(own, origin, files) for origin, files in probes),
         tuple(_plan_unit(each) for each in units),
@@ -233,6 +222,36 @@ def plan_steps(
         tuple(_plan_failed(number, part) for number, part in enumerate(failed)),
         selections,
     )
+
+
+def find_script(project: Project) -> tuple[str, ...]:
+    """The build script as an input, if there is one."""
+    return (SCONSTRUCT,) if (project.folder / SCONSTRUCT).exists() else ()
+
+
+def find_toolchain(plan: Plan) -> Toolchain:
+    """What makes all but units of a plan."""
+    return Toolchain(plan.makers, COMPILE_FLAGS, LINK_FLAGS, LINK_LIBRARIES)
+
+
+def plan_release(
+    project: Project,
+    toolchain: Toolchain,
+    launchers: LaunchersStep,
+    images: Sequence[ImagesInputs | KeptImages],
+    library: LibraryStep,
+    tools: Tools,
+    part: str,
+    selection: tuple[str, ...],
+    inputs: tuple[str, ...],
+) -> ReleaseStep:
+    """The step that assembles a release; `selection` are files with rows of its table."""
+    given = ReleaseInputs(
+        toolchain.own, project.name, launchers.given, tuple(images), library.given.place, tools, part,
+        project.release_bytes, selection,
+    )  # fmt: skip
+    output = f"{PARTS}/{digest_text(part)[:12]}.json" if part else f"{GENERATED}/{project.name}/release.json"
+    return ReleaseStep("release", given, inputs, (output,))
 
 
 def check_launchers(plan: Plan) -> None:

@@ -3,9 +3,9 @@
 from precast.plan.evidence import KernelSelection
 from precast.plan.key import KEY_FILE, Ingredients, UnitInputs, read_key, write_key
 from precast.plan.parts import FailedPart
-from precast.plan.planning import Plan, PlannedUnit, make_job, plan_project
+from precast.plan.planning import Plan, PlannedUnit, make_job, plan_again, plan_project
 
 __all__ = [
     "KEY_FILE", "FailedPart", "Ingredients", "KernelSelection", "Plan", "PlannedUnit", "UnitInputs", "make_job",
-    "plan_project", "read_key", "write_key",
+    "plan_again", "plan_project", "read_key", "write_key",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import os
 import sys
 import sysconfig
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property, partial
@@ -41,6 +41,7 @@ from precast.plan.key import Ingredients, UnitInputs, UnitSurroundings, describe
 from precast.plan.parts import FailedPart, Parts
 from precast.project import Project, format_texts
 from precast.reads import (
+    FILES,
     NO_PATHS,
     Looks,
     Read,
@@ -119,6 +120,10 @@ class Plan:
     looks: Looks = field(default=Looks(), repr=False, compare=False)  # all that was looked at, but for plugins
     selection: tuple[KernelSelection, ...] = ()  # of the kernels that there is evidence for
     problems: str = ""  # of candidates: what there is to measure
+    # For each kernel its spec's file and the modules whose text was read; what was read for all of them.
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
+    shared_files: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
+    alone: frozenset[str] = frozenset()  # kernels that can be planned without the others
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -163,6 +168,13 @@ def make_job(given: UnitInputs, project: Project) -> Job:
     )
 
 
+def plan_again(project: Project, files: Sequence[str]) -> Plan:
+    """The plan of the kernels of some spec files, named relative to the project. All of it was planned before: what is
+    checked of all kernels together was checked then. Errors as of `plan_project`."""
+    with collector.resting():
+        return _Planner(project, keep_going=False, candidates=False, again=True).plan_again(files)
+
+
 def plan_project(
     project: Project,
     *,
@@ -183,13 +195,13 @@ def plan_project(
 class _Planner:
     """One planning run: what it reads is read once."""
 
-    def __init__(self, project: Project, keep_going: bool, candidates: bool) -> None:
+    def __init__(self, project: Project, keep_going: bool, candidates: bool, again: bool = False) -> None:
         self._project = project
         self._candidates = candidates
         self._problems = Problems()
         self._evidence = EvidenceReader(project.folder, self._problems)
         self._parts = Parts(self._problems, keep_going)
-        self._digests = FileDigests(project.folder / BUILD / "digests.json")
+        self._digests = FileDigests(project.folder / BUILD / "digests.json", shared=again)
         self._installed = installed_folders(project.folder)
         self._sources = SourceReader(project.folder, project.search_path, self._installed)
         self._closure = Closure(project.folder, project.search_path, self._installed, self._digests)
@@ -202,6 +214,7 @@ class _Planner:
         self._passes: tuple[SelectedUse, ...] = ()
         self._idle: tuple[str, ...] = ()
         self._reached: dict[tuple[Source, frozenset[str]], tuple[SourceFile, ...]] = {}
+        self._files: dict[str, tuple[str, ...]] = {}
 
     def plan(self, kernel_globs: Sequence[str], target_globs: Sequence[str]) -> Plan:
         specs = self._read_specs()
@@ -220,17 +233,46 @@ class _Planner:
         if not planned and not self._parts.failed:
             names = ", ".join(map(str, targets))
             raise PlanError(f"nothing to build: no kernel is for {names}", hint="a spec's `only` says for which")
+        warnings = self._warnings(specs, planned, (kernel_globs, target_globs))
+        failed = (each for each in self._parts.failed if not each.kernel or is_wanted(each.kernel, kernel_globs))
+        chosen = {each.kernel for each in selection}
+        alone = (each.name for each in specs if each.name not in chosen and not self._evidence.files(each.name))
+        return self._finish(specs, planned, targets, warnings, failed, selection, problems, alone)
+
+    def plan_again(self, files: Sequence[str]) -> Plan:
+        targets = self._project.targets
+        specs: dict[str, KernelSpec] = {}
+        for file in files:
+            self._read_file(self._project.folder / file, specs)
+        self._problems.raise_any()
+        expanded = {name: self._expand(spec, targets) for name, spec in specs.items()}
+        units = [unit for each in expanded.values() for unit in each]
+        self._check_names(tuple(specs.values()), units)
+        self._problems.raise_any()
+        planned = tuple(self._plan_units(units))
+        self._problems.raise_any()
+        alone = (name for name, spec in specs.items() if not any(find_rules(spec, expanded[name], {})))
+        return self._finish(tuple(specs.values()), planned, targets, alone=alone)
+
+    def _finish(
+        self,
+        specs: tuple[KernelSpec, ...],
+        planned: tuple[PlannedUnit, ...],
+        targets: Sequence[Target],
+        warnings: Iterable[str] = (),
+        failed: Iterable[FailedPart] = (),
+        selection: tuple[KernelSelection, ...] = (),
+        problems: str = "",
+        alone: Iterable[str] = (),
+    ) -> Plan:
         makers = self._identities.own(*MAKERS)
         self._digests.save()
         self._identities.digests.save()
-        every = {str(target): self._tools(target, ()) for target in targets}
-        warnings = tuple(self._warnings(specs, planned, (kernel_globs, target_globs)))
-        failed = (each for each in self._parts.failed if not each.kernel or is_wanted(each.kernel, kernel_globs))
+        tools = merge_tools({str(target): self._tools(target, ()) for target in targets})
         places = {each.use.name: each.where for each in self._passes}
-        tools = merge_tools(every)
         return Plan(
-            self._project, specs, planned, tools, makers, warnings, tuple(failed), places, self._looks(), selection,
-            problems,
+            self._project, specs, planned, tools, makers, tuple(warnings), tuple(failed), places, self._looks(),
+            selection, problems, self._files, self._shared_files(), frozenset(alone),
         )  # fmt: skip
 
     def _choose(
@@ -268,6 +310,10 @@ class _Planner:
             return read
         return replace(read, name=str(self._project.folder / read.name))
 
+    def _shared_files(self) -> frozenset[str]:
+        reads = (*map(self._from_here, self._project.reads), *self._evidence.reads)
+        return frozenset([*self._identities.looks.files, *(each.name for each in reads if each.kind in FILES)])
+
     def _looks(self) -> Looks:
         tools = self._identities.looks
         reads = (*self._reads, *self._evidence.reads, *self._sources.reads, *self._closure.reads, *tools.reads)
@@ -298,9 +344,10 @@ class _Planner:
             document = read_document(file, str(file))
             self._reads.append(Read(ReadKind.DATA, str(file), document.digest))
             for name, node in kernel_tables(document, problems):
-                with self._parts.kernel(name):
+                with self._parts.kernel(name), self._sources.noting() as visited:
                     spec = read_kernel(name, node, file.parent, around)
                     self._check_owner(specs.setdefault(spec.name, spec), spec)
+                    self._files[name] = (str(file), *map(str, visited))
 
     def _import(self, source: Source, targets: Sequence[Target]) -> Mapping[str, ImportedKernel]:
         """What a kernel's module says when it is imported for each target."""
@@ -317,7 +364,9 @@ class _Planner:
             tools=tuple(sorted(pair for pair in tools if pair[0] in ("precast", "triton"))),
         )
         answer = read_imported(request, project.folder, project.folder / BUILD)
-        self._reads += map(self._from_here, reads_of(answer))
+        reads = [*map(self._from_here, reads_of(answer))]
+        self._reads += reads
+        self._sources.visited.update(Path(each.name) for each in reads if each.kind in FILES)
         return {each.target: each.kernel for each in answer.targets}
 
     def _expand(self, spec: KernelSpec, targets: Sequence[Target]) -> tuple[Unit, ...]:

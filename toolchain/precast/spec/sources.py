@@ -11,6 +11,7 @@ import hashlib
 import keyword
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from precast.bounded import read_bounded
@@ -37,6 +38,16 @@ class SourceReader:
         self._by_path: dict[Path, ModuleFile] = {}
         self._finder = ModuleFinder()
         self._asked: dict[str, Read] = {}
+        self.visited: set[Path] = set()
+
+    @contextmanager
+    def noting(self) -> Iterator[set[Path]]:
+        """The files whose syntax the block asks for, whether they were read before or not."""
+        before, self.visited = self.visited, set()
+        try:
+            yield self.visited
+        finally:
+            self.visited = before
 
     @property
     def reads(self) -> Iterator[Read]:
@@ -79,6 +90,7 @@ class SourceReader:
 
     def syntax(self, module: ModuleFile) -> ModuleSyntax:
         """The module's syntax; `SpecError` at its own line when it is not Python."""
+        self.visited.add(module.file)
         if module.file not in self._syntax:
             name = self.show(module.file)
             try:

@@ -5,7 +5,9 @@ In: plan (units) and engines (facts). Out: the values that release assembly fill
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from precast.artifact import Facts
 from precast.keyed import Keyed
@@ -100,6 +102,11 @@ class ReleaseInterface:
     name: str  # the library's name, a C identifier
     kernels: tuple[KernelInterface, ...]  # sorted by name
     units: tuple[str, ...]  # sorted by text
+
+    @cached_property
+    def keys(self) -> Mapping[str, str]:
+        """The kernels' keys by their names."""
+        return {kernel.name: kernel.key for kernel in self.kernels}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,48 @@
+"""Runs stale steps one after another, units at once: for a build of so little that SCons would take longer to begin.
+
+In: a session of few kernels, with no script that adds to the graph and nothing for a C compiler. Out: what a graph of
+the same steps would leave, and tell.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+
+from precast.errors import PrecastError
+from precast.graph.running import run_step, take_shared
+from precast.graph.session import Session
+from precast.graph.steps import Step
+from precast.layout import SCONSTRUCT
+
+
+def needs_no_graph(session: Session) -> bool:
+    """Whether the stale steps are units, packs and a release, of which the first failure ends the build."""
+    if session.narrow is None or session.request.keep_going or (session.folder / SCONSTRUCT).exists():
+        return False
+    compiled = {session.steps.launchers.name, session.steps.library.name}
+    return compiled.isdisjoint(step.name for step in session.stale)
+
+
+def run_directly(session: Session) -> None:
+    """Makes what is stale."""
+    session.begin()
+    take_shared(session)
+    session.prepare()
+    with ThreadPoolExecutor(session.executor.room, "precast-step") as threads:
+        for done in [threads.submit(_run, session, step) for step in session.declared_units]:
+            done.result()
+    for step in (*session.steps.packs, session.steps.release):
+        if session.is_declared(step) and not (session.failures or session.interrupted):
+            _run(session, step)
+
+
+def _run(session: Session, step: Step) -> None:
+    """Makes a step; what is wrong with it is the session's to tell."""
+    try:
+        with session.running(step):
+            run_step(session, step)
+    except CancelledError:  # another one failed before a worker had it
+        pass
+    except PrecastError as error:
+        if not session.interrupted:  # the user knows
+            session.fail(step.name, error)
