@@ -24,7 +24,7 @@ def test_every_state_that_was_seen_counts(tmp_path, monkeypatch, planned, read, 
     monkeypatch.setattr(moved, "_read_by_units", lambda session: iter([("f", digests[read])]))
     index = SimpleNamespace(digest_content=lambda name: digests["a"])
     plan = SimpleNamespace(looks=Looks())
-    session = SimpleNamespace(index=index, plan=plan, probes=(), folder=tmp_path, project=PROJECT)
+    session = SimpleNamespace(index=index, plan=plan, probes=(), folder=tmp_path, project=PROJECT, narrow=None)
     assert moved.find_moved(session) == found
 
 
@@ -41,7 +41,7 @@ def test_a_file_that_the_plan_looked_at_is_read_again_only_where_it_may_have_mov
     monkeypatch.setattr(digest_module, "digest_stream", lambda stream, path: read.append(path) or digest(stream, path))
     session = SimpleNamespace(
         index=None, plan=SimpleNamespace(looks=Looks(states)), probes=(), folder=tmp_path, origin="/",
-        steps=SimpleNamespace(all=()), name_from_here=os.path.basename, project=PROJECT,
+        steps=SimpleNamespace(all=()), name_from_here=os.path.basename, project=PROJECT, narrow=None,
     )  # fmt: skip
     assert moved.find_moved(session) == ["edited", "gone"]
     assert [os.path.basename(path) for path in read] == ["edited", "fresh"]
