@@ -74,6 +74,6 @@ def test_an_assembler_that_was_another_for_a_while_has_moved(tmp_path, how):
     session = SimpleNamespace(
         index=None, plan=SimpleNamespace(looks=Looks(states)), probes=(), folder=tmp_path, origin="/",
         steps=SimpleNamespace(all=()), name_from_here=os.path.basename,
-        project=SimpleNamespace(settings=SimpleNamespace(ptxas=str(files["ptxas"]))),
+        project=SimpleNamespace(settings=SimpleNamespace(ptxas=str(files["ptxas"]))), narrow=None,
     )  # fmt: skip
     assert moved.find_moved(session) == ["ptxas"]

@@ -23,7 +23,7 @@ def find_moved(session: Session) -> list[str]:
     moved = {name for name, digest in seen if session.index.digest_content(name) != digest}
     moved.update(_looked_at_by_plan(session))
     if session.narrow is not None:
-        return sorted({*moved, *session.narrow.moved_since(session.folder)})
+        moved.update(session.narrow.moved_since(session.folder))
     for probe in session.probes:
         moved |= set(find_changed(probe, session.folder))
     return sorted(moved)
