@@ -12,7 +12,7 @@ from precast.reads import Read, ReadKind, digest_file
 from precast.spec.model import CompileSettings
 from precast.store import Store
 from precast.target import Target
-from precast.worker.walk import plan_stage, run_job
+from precast.worker.walk import LUCK_WARNING, find_undeclared, plan_stage, run_job
 
 USE = PassUse("mark", "python", "ttir", Anchor("end"), origin="plugins/mark.py", digest="12ab")
 HOOK = dataclasses.replace(USE, kind="hook", stage="ptx")
@@ -113,3 +113,28 @@ def test_stages_that_run_together_are_taken_together(make_job, lost):
     keys = {each.stage: each.key for each in run_job(job, engine, lambda step: None).stages}
     Store(job.store).record_path(keys[lost]).unlink()
     assert stages_reused(job, engine) == ["ttir", "ttgir", "llir"]
+
+
+def test_what_the_plan_does_not_know_is_undeclared(make_job):
+    job = make_job()
+    (known, digest), *_ = job.sources
+    kinds, names = (ReadKind.SOURCE, ReadKind.DATA), (known, "kernels/other.py")
+    reads = [Read(kind, name, digest) for kind in kinds for name in names]
+    assert find_undeclared(job, reads) == tuple(sorted(reads[1:]))
+
+
+class Lucky(StandinEngine):
+    """Has one stage whose output rests on addresses."""
+
+    def needs_fixed_addresses(self, inputs, data):
+        return inputs.stage == "llir"
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_one_stage_that_was_made_by_luck_makes_its_unit_so(make_job, monkeypatch, fixed):
+    def run_fixed(inputs, data, project, engine):
+        return StandinEngine().run_stage(inputs, data, project, lambda name, text="": None), fixed
+
+    monkeypatch.setattr("precast.worker.walk.run_fixed", run_fixed)
+    result = run_job(make_job(), Lucky(), lambda step: None)
+    assert result.facts.reproducible is fixed and result.warnings == (() if fixed else (LUCK_WARNING,))
