@@ -17,7 +17,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
 
-from builds import build_clean, make_tree, read_release
+from builds import Tree, build_clean, make_tree, read_release
 
 from precast.cache.entries import MOST_INLINE_BYTES, Entry
 from precast.cache.settings import CacheSettings
@@ -66,16 +66,16 @@ def nginx(tmp_path_factory) -> str:
 
 
 @pytest.fixture
-def web(nginx, tmp_path):
-    """nginx as docs/cache.md has it: its address, and the folder that it keeps."""
+def web(nginx, tmp_path, request):
+    """nginx as docs/cache.md has it, with what a test adds: its address, and the folder that it keeps."""
     page = (ROOT / "docs/cache.md").read_text(encoding="utf-8")
     (server,) = re.findall(r"^```nginx\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    port, root = free_port(), tmp_path / "root"
-    root.mkdir()
+    port, root, more = free_port(), tmp_path / "root", getattr(request, "param", "")
+    root.mkdir(exist_ok=True)
     root.chmod(0o777)
     server = server.replace("8080", f"127.0.0.1:{port}").replace("/srv/precast", str(root))
     server = server.replace("10.0.0.0/8", "127.0.0.1")
-    folders = "".join(
+    folders = more + "".join(
         f"{name}_temp_path {tmp_path}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     (tmp_path / "nginx.conf").write_text(
@@ -159,6 +159,59 @@ def test_builds_share_nginx_and_go_on_when_it_is_killed(web, tmp_path):
     assert read_release(third) == build_clean(third, tmp_path / "clean")
     third.edit("kernels/k0.py", "value + 2", "value + 1")
     assert third.build("--cache", url).code == 0 and read_release(third) == read_release(first)
+
+
+def build_beside(url: str, tree: Tree, folder: Path) -> list[str]:
+    """The warnings of a build with a cache, of which all but what is quick to say goes on as without one."""
+    build = tree.build("--cache", url)
+    assert (build.code, len(build.compiled)) == (0, 3), build.err
+    assert read_release(tree) == build_clean(tree, folder)
+    return [event["message"] for event in build.events if event["event"] == "warning"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """The folder that nginx keeps, on a disk that is nearly full."""
+    root = tmp_path / "root"
+    root.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", root], capture_output=True, text=True)
+    if mounted.returncode:
+        pytest.skip(f"it takes a root user who may mount a disk ({mounted.stderr.strip()})")
+    yield root
+    subprocess.run(["umount", "-l", root], check=True)
+
+
+def test_nginx_that_is_full_costs_one_warning(small_disk, web, tmp_path):
+    url, _ = web
+    (small_disk / "filled").write_bytes(bytes(48 << 10))
+    (told,) = build_beside(url, make_tree(tmp_path / "p", 3), tmp_path / "clean")
+    assert told.startswith(f"the cache at {url} takes nothing from here on: "), told
+
+
+@pytest.mark.parametrize("web", ["limit_rate 20;"], indirect=True)
+def test_nginx_that_is_slow_costs_one_warning(web, tmp_path):
+    url, folder = web
+    first, second = (make_tree(tmp_path / name / "p", 3) for name in ("one", "two"))
+    assert first.build("--cache", str(folder)).code == 0
+    (told,) = build_beside(url, second, tmp_path / "clean")
+    assert told.startswith(f"the cache at {url} is not used from here on: "), told
+
+
+def test_builds_share_a_bucket_and_go_on_when_its_server_lies_or_is_gone(bucket, tmp_path):
+    bucket = f"{bucket}/builds"
+    first, second, third, fourth = (make_tree(tmp_path / name / "p", 3) for name in ("one", "two", "three", "four"))
+    assert build_beside(bucket, first, tmp_path / "clean") == []
+    taken = second.build("--cache", bucket)
+    assert (taken.code, taken.compiled, taken.summary["reused"]) == (0, [], 3), taken.err
+    assert read_release(second) == read_release(first)
+    place = open_place(bucket, Path())
+    for item in list(place.items()):
+        place.put(item.kind, item.name, b"poison")
+    (told,) = build_beside(bucket, third, tmp_path / "clean3")
+    assert "damaged or forged" in told
+    os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{free_port()}"  # as the fixture set it
+    (told,) = build_beside(bucket, fourth, tmp_path / "clean4")
+    assert told.startswith(f"the cache at {bucket} ") and "from here on" in told
 
 
 def test_a_bucket_keeps_a_cache(bucket):
