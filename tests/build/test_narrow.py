@@ -84,6 +84,14 @@ def check(tree: Tree) -> None:
     shutil.rmtree(clean)
 
 
+def test_what_was_never_finished_is_removed(tree):
+    """The old folder of a unit, say, that a failing disk kept."""
+    draft = tree.folder / "build/units/cuda-90/.copy.old.tmp"
+    draft.mkdir()
+    append(tree, "kernels/copy.py")
+    assert tree.build().code == 0 and not draft.exists()
+
+
 def in_tiers(kinds: Iterable[str]) -> list:
     return [each if each in FIRST else pytest.param(each, marks=pytest.mark.all) for each in kinds]
 

@@ -58,9 +58,15 @@ def test_workers_are_started_for_what_is_stale_while_scons_is_loaded(tree):
     assert watched(tree, "-j2") == {"code": 0, "workers": 2, "ready": [2]}
     assert watched(tree, "-j2") == {"code": 0, "workers": 0, "ready": []}
     tree.edit("kernels/k1.py", "value + 1", "value + 2")
-    assert watched(tree, "-j8") == {"code": 0, "workers": 1, "ready": [1]}
+    assert watched(tree, "-j8") == {"code": 0, "workers": 1, "ready": []}  # so little is made without SCons
     (tree.folder / "generated/demo/current").unlink()  # only the release is stale
     assert watched(tree, "-j2") == {"code": 0, "workers": 0, "ready": [0]}
+
+
+def test_a_worker_is_started_for_an_edit_while_scons_is_loaded(tree):
+    assert watched(tree, "-j2")["code"] == 0
+    tree.edit("kernels/k1.py", "value + 1", "value + 2")
+    assert watched(tree, "-j8") == {"code": 0, "workers": 1, "ready": [1]}
 
 
 def test_workers_wait_for_a_build_script_that_moved(tree):

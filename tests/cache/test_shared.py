@@ -355,7 +355,7 @@ def test_upkeep_counts_removes_the_oldest_and_finds_damage(tmp_path):
     (blob,) = (tmp_path / "cas").iterdir()
     blob.write_bytes(b"c" * 1000)
     assert [(item.kind, item.name) for item in find_damaged(place)] == [("cas", blob.name)]
-    assert count_items(place).entries == 1 and count_items(FolderPlace(tmp_path / "none")).bytes == 0
+    assert count_items(place).entries == 1
 
 
 @pytest.mark.parametrize(

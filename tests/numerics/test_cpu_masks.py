@@ -58,6 +58,24 @@ def test_ragged_masks(form):
 
 
 @triton.jit
+def known_lanes_kernel(out, x, hi, COUNT: tl.constexpr, BLOCK: tl.constexpr):
+    row, c = tl.arange(0, 2)[:, None], tl.arange(0, BLOCK)[None, :]
+    v = tl.load(x + row + c, mask=(row + c < hi) & (c < COUNT), other=5)
+    tl.store(out + row * BLOCK + c, v)
+
+
+@pytest.mark.parametrize("count", [6, 10, 18, 22, 26])
+def test_lanes_that_are_off_in_any_case(count):
+    """LLVM 22 reads lanes that are off of a wide load, some of whose lanes are known to be off."""
+    kernel = build(known_lanes_kernel, {"out": "*i32", "x": "*i32", "hi": "i32"}, {"COUNT": count, "BLOCK": 32})
+    x, c, row = np.arange(100, 140, dtype=np.int32), np.arange(32), np.arange(2)[:, None]
+    for hi in (0, 1, 7, 20, 24, 40):
+        out = np.zeros((2, 32), np.int32)
+        kernel((1,), out, x, hi)
+        assert np.array_equal(out, np.where((row + c < hi) & (c < count), x[row + c], 5)), hi
+
+
+@triton.jit
 def tile_kernel(out, x, m, n, sm, sn, om, on, M: tl.constexpr, N: tl.constexpr, TURN: tl.constexpr):
     rows = tl.program_id(0) * M + tl.arange(0, M)
     columns = tl.program_id(1) * N + tl.arange(0, N)

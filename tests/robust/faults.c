@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +29,12 @@ static const char *root, *copies, *only;
 static int64_t *count, at;
 static int fault, keep, journal = -1, told = -1, on, all;
 
+/* Of the journal, for threads share it and so its lock. */
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+
+static void hold(void) { pthread_mutex_lock(&held); }
+static void let_go(void) { pthread_mutex_unlock(&held); }
+
 __attribute__((constructor)) static void start(void) {
   const char *shared = getenv("FAULT_COUNT"), *lines = getenv("FAULT_LOG"), *words = getenv("FAULT_TOLD");
   root = getenv("FAULT_ROOT");
@@ -44,6 +51,7 @@ __attribute__((constructor)) static void start(void) {
   fault = getenv("FAULT_ERRNO") ? atoi(getenv("FAULT_ERRNO")) : EIO;
   keep = getenv("FAULT_KEEP") != NULL;
   if (lines) journal = open(lines, O_WRONLY | O_APPEND | O_CLOEXEC);
+  pthread_atfork(hold, let_go, let_go);
   if (words) told = open(words, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   on = 1;
 }
@@ -85,16 +93,20 @@ static int fails(const char *call, const char *path) {
   return 1;
 }
 
-/* Holds the journal while a call is made and written down, so that the lines are in the order of the calls. */
+/* Holds the journal while a call is made and written down, so that the lines are in the order of the calls, and what one
+ * thread copies is not another's. */
 static void begin(void) {
-  if (journal >= 0) flock(journal, LOCK_EX);
+  if (journal < 0) return;
+  hold();
+  syscall(SYS_flock, journal, LOCK_EX);
 }
 
 static void end(int done, const char *what, const char *path, const char *other) {
   int before = errno;
   if (journal >= 0) {
     if (done) dprintf(journal, "%s\t%s\t%s\n", what, path, other);
-    flock(journal, LOCK_UN);
+    syscall(SYS_flock, journal, LOCK_UN);
+    let_go();
   }
   errno = before;
 }

@@ -30,7 +30,7 @@ from precast.layout import (
     UNITS,
 )
 from precast.release.folder import drop_drafts
-from precast.store import Store, remove, telling_disk_faults
+from precast.store import Store, remove, remove_drafts, telling_disk_faults
 
 
 def remove_unfinished(folder: Path) -> None:
@@ -44,7 +44,11 @@ def remove_unfinished(folder: Path) -> None:
 
 def collect_leftovers(session: Session) -> None:
     """Removes files below the folders of units, packs, libraries and probes that no step makes, and their records."""
-    if not session.request.everything or session.narrow is not None:  # then there is what there was
+    if not session.request.everything:
+        return
+    if session.narrow is not None:  # no step came or went
+        for target in _names(session.folder / UNITS):
+            remove_drafts(session.folder / UNITS / target, deep=False)
         return
     steps = session.steps.all
     session.index.forget(set(session.index.steps) - {step.name for step in steps} - {SCONSTRUCT})

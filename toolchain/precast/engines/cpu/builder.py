@@ -312,10 +312,16 @@ class Builder:
         text = f"vector.shuffle {first.name}, {second.name} [{chosen}] : {first.type}, {second.type}"
         return Vector(self.emit(text), first.element, len(lanes))
 
-    def hidden(self, scalar: Scalar) -> Scalar:
+    def joined(self, parts: Sequence[Vector]) -> Vector:
+        """As many vectors as a power of two, behind one another."""
+        while len(parts) > 1:
+            parts = [self.shuffle(x, y, range(2 * x.width)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
+        return parts[0]
+
+    def hidden(self, form: Plain) -> Plain:
         """The same value, of which LLVM does not know what it is made of."""
-        text = f'llvm.inline_asm "", "=r,0" {scalar.name} : ({scalar.type}) -> {scalar.type}'
-        return self.scalar(text, scalar.element)
+        register = "x" if isinstance(form, Vector) else "r"
+        return self.like(form, f'llvm.inline_asm "", "={register},0" {form.name} : ({form.type}) -> {form.type}')
 
     # Control.
 

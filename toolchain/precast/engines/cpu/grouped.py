@@ -79,9 +79,7 @@ def multiply_groups(b: Builder, group: Group, left: Scalar, right: Plain, total:
         types = f"{sums.type}, {group.taken}, {group.taken}"
         call = f'llvm.call_intrinsic "{group.instruction}"({names}) : ({types}) -> {sums.type}'
         parts.append(Vector(b.emit(call), total.element, _LANES))
-    while len(parts) > 1:
-        parts = [b.shuffle(x, y, range(2 * x.width)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-    return parts[0]
+    return b.joined(parts)
 
 
 def _taken(b: Builder, group: Group, words: Vector) -> str:

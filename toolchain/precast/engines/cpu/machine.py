@@ -20,6 +20,10 @@ class Machine:
     bytes: bool = False  # VNNI: products of bytes, four at a time
     bf16: bool = False  # products of bf16, two at a time
 
+    @property
+    def has_mask_registers(self) -> bool:
+        return 0 < self.masks <= 8
+
     def lanes(self, bits: int) -> int:
         """Elements of `bits` in one native vector."""
         return self.vector_bits // max(bits, 8)

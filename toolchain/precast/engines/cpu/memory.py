@@ -160,16 +160,36 @@ def _load_masked(context: Context, pointer: Form, mask: Form, other: Vector, ele
     b = context.b
     if isinstance(pointer, Affine) and pointer.stride.constant == 1:
         if _has_masks(context, element):
-            return _load_native(b, pointer, b.vector(mask, width), other, element, width)
+            return _load_native(context, pointer, b.vector(mask, width), other, element, width)
         return _load_bounced(context, pointer, b.vector(mask, width), other, element, width)
     return _gather(b, b.vector(pointer, width), b.vector(mask, width), other, element, width)
 
 
-def _load_native(b: Builder, pointer: Affine, mask: Vector, other: Vector, element: str, width: int) -> Form:
+def _load_native(context: Context, pointer: Affine, mask: Vector, other: Vector, element: str, width: int) -> Form:
+    """Masked loads of no more lanes than the machine's own, under masks that LLVM knows nothing of, where these take
+    vectors too: there LLVM 22 reads lanes that are off if it knows that all of a vector are."""
+    b, machine = context.b, context.machine
     kept = _to_memory(b, other)
-    text = f"llvm.intr.masked.load {pointer.base.name}, {mask.name}, {kept.name} {_aligned(element, 'i32')}"
-    name = b.emit(f"{text} : (!llvm.ptr, {mask.type}, {kept.type}) -> {kept.type}")
-    return _from_memory(b, Vector(name, element, width))
+    assert isinstance(kept, Vector)
+    bits = 8 * element_bytes(element)
+    size = width if machine.has_mask_registers else min(width, machine.lanes(bits))
+    parts = []
+    for first in range(0, width, size):
+        lanes, filling = (each if size == width else b.shuffle(each, each, range(first, first + size))
+                          for each in (mask, kept))  # fmt: skip
+        if not machine.has_mask_registers:
+            lanes = _signs(b, b.hidden(b.cast("arith.extsi", lanes, f"i{bits}")))
+        place = b.offset(pointer.base.name, b.index(first), element)
+        text = f"llvm.intr.masked.load {place}, {lanes.name}, {filling.name} {_aligned(element, 'i32')}"
+        name = b.emit(f"{text} : (!llvm.ptr, {lanes.type}, {filling.type}) -> {filling.type}")
+        parts.append(Vector(name, kept.element, size))
+    return _from_memory(b, Vector(b.joined(parts).name, element, width))
+
+
+def _signs(b: Builder, integers: Plain) -> Vector:
+    mask = b.compare("slt", integers, b.zero(integers.element, integers.width if isinstance(integers, Vector) else 1))
+    assert isinstance(mask, Vector)
+    return mask
 
 
 def _has_masks(context: Context, element: str) -> bool:

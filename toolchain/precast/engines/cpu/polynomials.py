@@ -156,9 +156,7 @@ class Polynomials:
             types = ", ".join([type_] * len(taken) + ["i32"] * len(given) + [type_, "i16", "i32"])
             call = f'llvm.call_intrinsic "{_AVX512}.{name}.512"({names}) : ({types}) -> {type_}'
             parts.append(Vector(b.emit(call), vectors[0].element, 16))
-        while len(parts) > 1:
-            parts = [b.shuffle(x, y, range(2 * x.width)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
-        return parts[0]
+        return b.joined(parts)
 
     # Logarithms.
 
