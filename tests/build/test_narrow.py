@@ -159,11 +159,11 @@ WHOLE = {
     "a damaged image": lambda tree: next((tree.folder / "build/units").glob("*/copy-*/copy.cubin")).unlink(),
     "a lost plan": lambda tree: (
         (tree.folder / KEPT_PLAN).unlink(),
-        tree.edit("kernels/copy.py", "mask=inside)", "mask=(inside))"),
+        append(tree, "kernels/copy.py"),
     ),
     "a damaged plan": lambda tree: (
         (tree.folder / KEPT_PLAN).write_bytes((tree.folder / KEPT_PLAN).read_bytes()[:-1] + b" "),
-        tree.edit("kernels/copy.py", "mask=(inside))", "mask=inside)"),
+        append(tree, "kernels/copy.py"),
     ),
 }
 
