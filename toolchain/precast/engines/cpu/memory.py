@@ -175,9 +175,9 @@ def _load_native(context: Context, pointer: Affine, mask: Vector, other: Vector,
     size = width if machine.has_mask_registers else min(width, machine.lanes(bits))
     parts = []
     for first in range(0, width, size):
-        lanes, filling = (each if size == width else b.shuffle(each, each, range(first, first + size))
-                          for each in (mask, kept))  # fmt: skip
-        if not machine.has_mask_registers:
+        lanes, filling = mask, kept
+        if size < width:
+            lanes, filling = (b.shuffle(each, each, range(first, first + size)) for each in (mask, kept))
             lanes = _signs(b, b.hidden(b.cast("arith.extsi", lanes, f"i{bits}")))
         place = b.offset(pointer.base.name, b.index(first), element)
         text = f"llvm.intr.masked.load {place}, {lanes.name}, {filling.name} {_aligned(element, 'i32')}"
