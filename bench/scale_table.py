@@ -232,18 +232,22 @@ def second(folder: Path) -> list[Row]:
 
 def run_bare(project: Path) -> float:
     """Seconds that two processes take which compile every other unit each, and do nothing else."""
-    command = [sys.executable, __file__, str(project)]
+    command = [sys.executable, str(Path(__file__).resolve()), str(project.resolve())]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    running = [subprocess.Popen([*command, str(number)], **pipes) for number in range(2)]
-    for each in running:
-        assert each.stdout.readline() == "ready\n"
-    begun = time.perf_counter()
-    for each in running:  # both at once
-        each.stdin.write("go\n")
-        each.stdin.flush()
-    for each in running:
-        assert each.wait() == 0
-    return time.perf_counter() - begun
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as other:
+        running = [
+            subprocess.Popen([*command, str(number)], cwd=place, **pipes)  # Triton reads text from a file beside it
+            for number, place in enumerate((first, other))
+        ]
+        for each in running:
+            assert each.stdout.readline() == "ready\n"
+        begun = time.perf_counter()
+        for each in running:  # both at once
+            each.stdin.write("go\n")
+            each.stdin.flush()
+        for each in running:
+            assert each.wait() == 0
+        return time.perf_counter() - begun
 
 
 def compile_bare(project: Path, number: int) -> None:
