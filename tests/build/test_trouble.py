@@ -125,6 +125,14 @@ def test_file_in_the_way_is_told(make, taken):
     assert (tree.folder / taken).read_text() == "mine"
 
 
+def test_link_to_nowhere_in_the_way_is_told(make):
+    tree = make(kernels=1)
+    (tree.folder / "generated").symlink_to("gone")
+    build = tree.build()
+    assert build.code == 1 and "Traceback" not in build.err
+    assert "error: generated is a link that leads nowhere, and a folder belongs there\nhint: move it away" in build.err
+
+
 def test_folder_in_the_way_is_told(make):
     tree = make(kernels=1)
     (tree.folder / "build/packs/cuda-90/k0.pack").mkdir(parents=True)

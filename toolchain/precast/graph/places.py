@@ -20,8 +20,9 @@ def refuse_misplaced(root: Path, outputs: Iterable[str]) -> None:
         folders.update(_folders_of(path, folders))
     for folder in sorted(folders):
         place = os.path.join(root, folder)
-        if not os.path.isdir(place) and os.path.exists(place):
-            raise ToolError(f"{folder} is a file, and a folder belongs there", hint="move it away")
+        if not os.path.isdir(place) and os.path.lexists(place):
+            what = "a file" if os.path.exists(place) else "a link that leads nowhere"
+            raise ToolError(f"{folder} is {what}, and a folder belongs there", hint="move it away")
     for path in paths:
         if os.path.isdir(os.path.join(root, path)):
             raise ToolError(f"{path} is a folder, and a file belongs there", hint="move it away")
