@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parent / "faults.c"
 # Workers get an environment of their own: here it holds what the library that is loaded before others needs.
 PROGRAM = """
 import os, sys
+del sys.path[0]  # the project's folder, in which the installed command looks for no modules
 import precast.engines.triton.environment as environment
 environment.INHERITED += tuple(name for name in os.environ if name.startswith(("FAULT_", "LD_PRELOAD")))
 from precast.cli import main
