@@ -2,8 +2,9 @@
 
 from precast.plan.evidence import KernelSelection
 from precast.plan.key import KEY_FILE, Ingredients, UnitInputs, read_key, write_key
+from precast.plan.model import Plan, PlannedUnit, make_job
 from precast.plan.parts import FailedPart
-from precast.plan.planning import Plan, PlannedUnit, make_job, plan_again, plan_project
+from precast.plan.planning import plan_again, plan_project
 
 __all__ = [
     "KEY_FILE", "FailedPart", "Ingredients", "KernelSelection", "Plan", "PlannedUnit", "UnitInputs", "make_job",
