@@ -37,7 +37,7 @@ from cpu_cases import HAS_TORCH, V3, Bench, Case, Figure, measure  # noqa: E402
 from cpu_harness import LEVELS  # noqa: E402
 
 PAIRS = 30
-V4, BYTES, BF16 = "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16"
+V4, BYTES, BF16, AMX = "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx"
 GCC, BLAS, PEAK, NUMPY, OURS = "gcc -O3 -march=native -ffast-math", "OpenBLAS", "FMA peak", "NumPy", "ours in fp32"
 
 
@@ -77,18 +77,15 @@ ROWS = [
     Row("gather 64K", GCC, lambda bench: bench.gather(65536), 0.95, 0.95),
     Row("two threads, matmul 1024", "one thread", lambda bench: bench.matmul(1024, 1024, 1024, parts=2), 1.9, None),
 ]
-ABOVE = {
-    BYTES: [
-        Row("matmul int8 512", OURS, lambda bench: bench.bytes_matmul(512), 3.0, None),
-        Row("matmul int8 1024", OURS, lambda bench: bench.bytes_matmul(1024), 3.0, None),
-    ],
-    BF16: [
-        Row(
-            "matmul bf16 1024", "torch" if HAS_TORCH else OURS, lambda bench: bench.bf16_matmul(1024),
-            0.9 if HAS_TORCH else None, None,
-        ),
-    ],
-}  # fmt: skip
+OF_BYTES = [
+    Row("matmul int8 512", OURS, lambda bench: bench.bytes_matmul(512), 3.0, None),
+    Row("matmul int8 1024", OURS, lambda bench: bench.bytes_matmul(1024), 3.0, None),
+]
+OF_BF16 = Row(
+    "matmul bf16 1024", "torch" if HAS_TORCH else OURS, lambda bench: bench.bf16_matmul(1024),
+    0.9 if HAS_TORCH else None, None,
+)  # fmt: skip
+ABOVE = {BYTES: OF_BYTES, BF16: [OF_BF16], AMX: [*OF_BYTES, OF_BF16]}
 RUN = (V4, V3, *ABOVE)
 
 

@@ -41,6 +41,8 @@ def host_target() -> str:
     )
     if {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"} <= flags:
         above = "-bf16" if {"avx512_vnni", "avx512_bf16"} <= flags else "-vnni" if "avx512_vnni" in flags else ""
+        if above == "-bf16" and {"amx_tile", "amx_int8", "amx_bf16"} <= flags:
+            above = "-amx"
         return f"cpu:x86-64-v4{above}"
     return "cpu:x86-64-v3" if {"avx2", "fma", "bmi2", "f16c", "abm", "movbe"} <= flags else "cpu:x86-64-v2"
 

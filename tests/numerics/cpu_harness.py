@@ -16,12 +16,12 @@ from triton.compiler import ASTSource, make_backend
 
 from precast.engines import cpu
 from precast.engines.triton.float8 import convert_e4b15
-from precast.target import CPU_LEVELS, cpu_level
+from precast.target import CPU_LEVELS, read_native_level
 
-with open("/proc/cpuinfo") as _file:
-    _FLAGS = next((line.split(":")[1].split() for line in _file if line.startswith("flags")), [])
-# The levels that this processor runs.
-LEVELS = CPU_LEVELS[: CPU_LEVELS.index(cpu_level(frozenset(_FLAGS)) or CPU_LEVELS[0]) + 1]
+# The levels that this processor runs; the highest has registers that a process asks Linux for, as the library does.
+LEVELS = CPU_LEVELS[: CPU_LEVELS.index(read_native_level() or CPU_LEVELS[0]) + 1]
+if LEVELS[-1] == "x86-64-v4-amx":
+    assert ctypes.CDLL(None).syscall(158, 0x1023, 18) == 0
 LEVEL = os.environ.get("CPU_TEST_LEVEL", "x86-64-v3")
 CUDA = GPUTarget("cuda", 80, 32)
 FLOAT8 = ("fp8e4nv", "fp8e5", "fp8e4b15", "fp8e4b8", "fp8e5b16")

@@ -8,7 +8,12 @@ from cpu_harness import LEVELS, build, from_bf16, make_ttir, to_bf16
 from level_tiers import EVERY_LEVEL
 from test_cpu_levels import disassemble, emit
 
-INSTRUCTIONS = {"x86-64-v4-vnni": ["vpdpbusd"], "x86-64-v4-bf16": ["vpdpbusd", "vdpbf16ps"]}
+INSTRUCTIONS = {
+    "x86-64-v4-vnni": ["vpdpbusd"],
+    "x86-64-v4-bf16": ["vpdpbusd", "vdpbf16ps"],
+    "x86-64-v4-amx": ["tdpbssd", "tdpbf16ps"],
+}
+BYTES = {"x86-64-v4-vnni": "vpdpbusd", "x86-64-v4-bf16": "vpdpbusd", "x86-64-v4-amx": "tdpbssd"}
 
 
 @triton.jit
@@ -95,7 +100,7 @@ def test_products_of_bytes(form, level):
                 left, right = left ^ np.int8(3), right + np.int8(1)
             expected = c.astype(np.int64) + left.astype(np.int64) @ right.astype(np.int64)
             assert np.array_equal(out, expected.astype(np.int32)), (m, n, k)
-        assert ("vpdpbusd" in kernel.loops) is (level in INSTRUCTIONS)
+        assert all((word in kernel.loops) is (word == BYTES.get(level)) for word in set(BYTES.values()))
 
 
 @pytest.mark.parametrize("batch", [False, True])
@@ -153,7 +158,7 @@ def test_a_level_has_its_instructions(level, tmp_path):
     for element, total in [("i8", "i32"), ("bf16", "fp32")]:
         types, constants = product(element, total)
         text += disassemble(emit(make_ttir(product_kernel, types, tuple(constants.items())), level), tmp_path)
-    assert [each for each in ("vpdpbusd", "vdpbf16ps") if each in text] == INSTRUCTIONS[level]
+    assert [each for each in ("vpdpbusd", "vdpbf16ps", "tdpbssd", "tdpbf16ps") if each in text] == INSTRUCTIONS[level]
 
 
 def test_products_of_bf16():

@@ -137,7 +137,9 @@ def test_cpu_level_needs_every_level_below():
     v3 = v2 | frozenset(["abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"])
     v4 = v3 | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])
     bytes_, bf16 = v4 | {"avx512_vnni"}, v4 | {"avx512_vnni", "avx512_bf16"}
-    assert [cpu_level(flags) for flags in (frozenset(), v2, v3, v4, bytes_, bf16)] == [None, *X86_LEVELS]
+    amx = bf16 | {"amx_bf16", "amx_int8", "amx_tile"}
+    assert [cpu_level(flags) for flags in (frozenset(), v2, v3, v4, bytes_, bf16, amx)] == [None, *X86_LEVELS]
+    assert cpu_level(amx - {"amx_int8"}) == "x86-64-v4-bf16"
     assert cpu_level(bf16 - {"avx512_vnni"}) == "x86-64-v4"
     assert cpu_level(v4 - {"avx2"}) == "x86-64-v2"
 

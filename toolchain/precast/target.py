@@ -6,6 +6,7 @@ them with Triton's own options. Nothing here imports a compiler.
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import functools
 import platform
@@ -28,8 +29,8 @@ CUDA_ARCHITECTURES = ("75", "80", "86", "87", "89", "90", "100", "103", "107", "
 HIP_ARCHITECTURES = (
     "gfx906", "gfx908", "gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1101", "gfx1151", "gfx1200", "gfx1201", "gfx1250",
 )  # fmt: skip
-# Each has all that those before it have. Above v4: products of bytes (VNNI), and of bf16.
-X86_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16")
+# Each has all that those before it have. Above v4: products of bytes (VNNI), of bf16, and of matrices of both (AMX).
+X86_LEVELS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx")
 AARCH64 = "aarch64"  # ARMv8-A with what each such processor has; as `uname -m` says it
 CPU_LEVELS = (*X86_LEVELS, AARCH64)
 NATIVE = f"{Backend.CPU.value}:native"  # the level of the machine that reads it
@@ -255,7 +256,9 @@ _LEVEL_FLAGS = {
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "x86-64-v4-vnni": {"avx512_vnni"},
     "x86-64-v4-bf16": {"avx512_bf16"},
+    "x86-64-v4-amx": {"amx_bf16", "amx_int8", "amx_tile"},
 }
+_ARCH_PRCTL, _GET_XCOMP_SUPP, _TILE_DATA = 158, 0x1021, 1 << 18  # of Linux: asm/unistd_64.h, asm/prctl.h; XCR0's bit
 
 
 def cpu_level(flags: frozenset[str]) -> str | None:
@@ -277,8 +280,15 @@ def read_native_level() -> str | None:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         return None
-    flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), "")
-    return cpu_level(frozenset(flags.split()))
+    flags = frozenset(next((line.partition(":")[2] for line in lines if line.startswith("flags")), "").split())
+    return cpu_level(flags if _gives_matrices() else flags - _LEVEL_FLAGS["x86-64-v4-amx"])
+
+
+def _gives_matrices() -> bool:
+    """Whether the system lets processes ask for registers of matrices: a sandbox may show the flags alone."""
+    given = ctypes.c_uint64()
+    answer = ctypes.CDLL(None).syscall(_ARCH_PRCTL, _GET_XCOMP_SUPP, ctypes.byref(given))
+    return answer == 0 and bool(given.value & _TILE_DATA)
 
 
 def expand_native(text: str) -> str:

@@ -33,7 +33,7 @@ def has_parts() -> bool:
 
 
 def find_level() -> str | None:
-    """This processor's feature level, `x86-64-v2` to `-v4-bf16`; None below them."""
+    """This processor's feature level, `x86-64-v2` to `-v4-amx`; None below them."""
     from precast.target import read_native_level
 
     return read_native_level()

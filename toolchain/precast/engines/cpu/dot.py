@@ -7,6 +7,7 @@ masks make zero is not run through: K's end where both operands are zero, rows o
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 
 from precast.engines.cpu import floats, grouped, kinds, memory, nests, shapes
@@ -15,6 +16,7 @@ from precast.engines.cpu.errors import refuse
 from precast.engines.cpu.factors import Factors, Reach
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
+from precast.engines.cpu.matrix_tiles import MatrixTiles, plan_matrix_tile
 from precast.engines.cpu.prefetching import find_ahead
 from precast.engines.cpu.register_tiles import Bounds, Matrix, Multiply, Packed, Tiles, multiply_add, plan_tile
 from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
@@ -88,8 +90,9 @@ class _Product:
         self.batch = tuple(batch)
         machine = self.context.machine
         self.group = grouped.find_group(machine, self.a.type, self.b.type, self.element)
-        steps = k // self.group.size if self.group else k
-        self.tile = plan_tile(machine, m, self.b.type.shape[-1], steps, self.element)
+        steps, n = k // self.group.size if self.group else k, self.b.type.shape[-1]
+        self.matrices = bool(self.group and self.group.matrices)
+        self.tile = plan_matrix_tile(m, n, steps) if self.matrices else plan_tile(machine, m, n, steps, self.element)
 
     def factors(self, batch: tuple[Scalar, ...]) -> Factors:
         """Its factors at an index of the batch."""
@@ -145,11 +148,18 @@ class _Product:
         constant = made is not None and made.name == "arith.constant" and self.c not in self.context.places
         return constant and made is not None and bool(made.attributes["value"].splat)
 
+    def _is_zero(self) -> bool:
+        made = self.c.definition
+        if made is None or not self._is_constant():
+            return False
+        number = made.attributes["value"].values[0]
+        return number == 0 and math.copysign(1, number) == 1
+
     def _is_last_use(self, value: Value, place: Buffer) -> bool:
         """Whether the buffer may be overwritten: this product's c alone reads it, and no other value lives there."""
         analysis = self.kernel.analysis
         factors = {each for operand in (self.a, self.b) for each, _ in analysis.buffers_read(operand)}
-        if value in factors or place.pointer in self.context.shared:
+        if value in factors or place.pointer in self.context.shared or (self.matrices and place.turned):
             return False
         sinks = analysis.sinks(value)
         return sinks.any is self.operation and not sinks.several and analysis.same_loops(value, self.operation)
@@ -183,9 +193,17 @@ class _Product:
             rows = factors.find_rows(reach)
             panels = self.kernel.packed.get(self.operation) or factors.find_panels(reach)
             bounds = self._find_bounds(rows, panels, reach)
-            if lazy and not bounds.cover(self.tile):
+            from_zero = self.matrices and lazy and self._is_zero()
+            if lazy and not (bounds.cover(self.tile) and (from_zero or not self.matrices)):
                 self.kernel.write_value(self.kernel, self.c, sums)
-                lazy = False
+                lazy = from_zero = False
+            if self.group and self.matrices:
+                total, before = self._find_sums(sums, batch), self._find_before()
+                matrices = MatrixTiles(
+                    context, self.tile, self.group, rows.matrix, panels.matrix, total, bounds, before
+                )
+                matrices.emit(from_zero)
+                return
 
             excess = self._sum_excess(panels.matrix) if self.group and self.group.unsigned else None
 
@@ -205,6 +223,12 @@ class _Product:
 
             before, multiply = self._find_before(), self._find_multiply()
             Tiles(context, self.tile, rows.matrix, panels.matrix, bounds, before, multiply).emit(begin, end)
+
+    def _find_sums(self, sums: Buffer, batch: tuple[Scalar, ...]) -> Matrix:
+        """The sums at an index of the batch."""
+        matrix, zero = Matrix.of(sums), self.context.b.index(0)
+        start = matrix.find(self.context, (*batch, zero, zero))
+        return Matrix(start, self.element, matrix.strides[-2:])
 
     def _find_multiply(self) -> Multiply:
         group = self.group

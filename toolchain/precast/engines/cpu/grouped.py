@@ -1,7 +1,8 @@
 """Products by instructions that multiply several neighbours along K and add them up: bytes by fours, bf16 by twos.
 
 In: a product's types and a machine. Out: how its factors are packed, and the instruction. A group is one 32-bit word:
-a row of A has a word for each step, a panel of B a word of each column.
+a row of A has a word for each step, a panel of B a word of each column. Where the machine has registers for matrices
+of words, an instruction multiplies two of these.
 """
 
 from __future__ import annotations
@@ -25,24 +26,30 @@ class Group:
 
     size: int
     instruction: str
-    taken: str  # the type of its factors
+    taken: str = ""  # the type of its factors; of matrices, none
+    unsigned: bool = False  # whether the numbers of A are taken as unsigned bytes: each is 128 more than it was
 
     @property
-    def unsigned(self) -> bool:
-        """Whether the numbers of A are taken as unsigned bytes: each is 128 more than it was."""
-        return self.size == 4
+    def matrices(self) -> bool:
+        """Whether the instruction multiplies matrices of words."""
+        return not self.taken
 
 
-_BYTES = Group(4, "llvm.x86.avx512.vpdpbusd.512", "vector<64xi8>")
+_BYTES = Group(4, "llvm.x86.avx512.vpdpbusd.512", "vector<64xi8>", unsigned=True)
 _BF16 = Group(2, "llvm.x86.avx512bf16.dpbf16ps.512", "vector<32xbf16>")
+_BYTE_MATRICES = Group(4, "llvm.x86.tdpbssd.internal")
+_BF16_MATRICES = Group(2, "llvm.x86.tdpbf16ps.internal")
 
 
 def find_group(machine: Machine, a: Type, b: Type, total: str) -> Group | None:
     """The groups that a product's factors are multiplied by; None where each number is widened for itself."""
+    matrices = machine.matrices and a.shape[-2] >= _LANES
     if a.element == b.element == "i8" and total == "i32":
-        group = _BYTES if machine.bytes else None
+        group = (_BYTE_MATRICES if matrices else _BYTES) if machine.bytes else None
+    elif a.element == b.element == "bf16":
+        group = (_BF16_MATRICES if matrices else _BF16) if machine.bf16 else None
     else:
-        group = _BF16 if machine.bf16 and a.element == b.element == "bf16" else None
+        group = None
     fits = group is not None and a.shape[-1] >= _TURNED * group.size and b.shape[-1] >= _LANES
     return group if fits else None
 

@@ -19,6 +19,7 @@ class Machine:
     features: str = ""  # what it has beside those of `processor`, as LLVM writes it
     bytes: bool = False  # VNNI: products of bytes, four at a time
     bf16: bool = False  # products of bf16, two at a time
+    matrices: bool = False  # AMX: products of matrices of both, in registers of their own
 
     @property
     def has_mask_registers(self) -> bool:
@@ -34,6 +35,8 @@ class Machine:
 
 
 _VNNI = "+avx512vnni"
+_BF16 = f"{_VNNI},+avx512bf16"
+_AMX = f"{_BF16},+amx-tile,+amx-int8,+amx-bf16"
 _GATHERS = "+fast-gather"  # LLVM takes lanes out of vectors otherwise, which is slower on most of what has AVX2
 _X86, _ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
 MACHINES = {
@@ -41,6 +44,7 @@ MACHINES = {
     "x86-64-v3": Machine(_X86, "x86-64-v3", 256, True, True, 32, 16, _GATHERS),
     "x86-64-v4": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32),
     "x86-64-v4-vnni": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32, _VNNI, bytes=True),
-    "x86-64-v4-bf16": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32, f"{_VNNI},+avx512bf16", bytes=True, bf16=True),
+    "x86-64-v4-bf16": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32, _BF16, bytes=True, bf16=True),
+    "x86-64-v4-amx": Machine(_X86, "x86-64-v4", 512, True, True, 8, 32, _AMX, bytes=True, bf16=True, matrices=True),
     "aarch64": Machine(_ARM, "generic", 128, True, True, 0, 32),
 }

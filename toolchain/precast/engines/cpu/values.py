@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from precast.engines.cpu.ir import ELEMENT_BITS, Value
 
-# Elements that are kept as their bits: the engine converts and rounds them itself.
-_BITS = {"bf16": "i16", "ptr": "!llvm.ptr", "index": "i64"}
+# Elements that are kept as their bits, the engine converts and rounds them itself; and what only registers hold.
+_BITS = {"bf16": "i16", "ptr": "!llvm.ptr", "index": "i64", "matrix": "!llvm.x86_amx"}
 
 
 def register_type(element: str) -> str:

@@ -46,7 +46,7 @@ static precast_status describe(const precast_driver *driver, precast_device *dev
         /* Level 1 is plain x86-64, which no unit is built for. */
         static const char *const names[] = {
             "cpu", "cpu:x86-64", "cpu:x86-64-v2", "cpu:x86-64-v3", "cpu:x86-64-v4", "cpu:x86-64-v4-vnni",
-            "cpu:x86-64-v4-bf16", [PRECAST_AARCH64] = "cpu:aarch64",
+            "cpu:x86-64-v4-bf16", "cpu:x86-64-v4-amx", [PRECAST_AARCH64] = "cpu:aarch64",
         };
         for (int i = 0; (device->facts.name[i] = names[device->facts.arch][i]); i++)
             continue;

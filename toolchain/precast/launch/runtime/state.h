@@ -250,7 +250,8 @@ precast_status precast_launch_gpu(precast_release *release, precast_device *devi
 precast_status precast_launch_cpu(precast_release *release, precast_device *device, uint32_t unit,
                                   const precast_ready *ready, const precast_call *call, const int64_t grid[3]);
 
-/* cpuid.c: 1 to 4 for x86-64 to x86-64-v4, 5 with VNNI, 6 with BF16 too, this for aarch64, 0 on any other machine. */
+/* cpuid.c: 1 to 4 for x86-64 to x86-64-v4, 5 with VNNI, 6 with BF16 too, 7 with AMX too, for which the process asks the
+ * system; this for aarch64, 0 on any other machine. */
 enum { PRECAST_AARCH64 = 8 };
 int precast_cpu_level(void);
 /* The processor's name as it says it itself, spaces as in one sentence; empty where it says none. */

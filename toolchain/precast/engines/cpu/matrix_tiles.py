@@ -1,0 +1,116 @@
+"""A product's innermost loops where registers hold matrices (AMX). In: packed words. Out: the loops' text.
+
+Such a register has 16 rows of 16 words: of sums; of A, whose words are neighbours along K; of a panel of B, whose rows
+are steps of K. Four of sums stay while K is run through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from precast.engines.cpu.context import Context
+from precast.engines.cpu.grouped import Group
+from precast.engines.cpu.ir import element_bytes
+from precast.engines.cpu.register_tiles import Bounds, Matrix, Part, Tile
+from precast.engines.cpu.values import Plain, Scalar
+
+_SIDE = 16  # rows of a register, and words of a row
+_AT_ONCE = 2  # registers of sums beside one another, and below one another
+_WORD_BYTES = 4
+_TYPE = "!llvm.x86_amx"
+
+
+def plan_matrix_tile(m: int, n: int, k: int) -> Tile:
+    """32 × 32 sums, or what there is of them; K is counted in words."""
+    return Tile(m, n, k, min(m, _AT_ONCE * _SIDE), min(n, _AT_ONCE * _SIDE), min(k, _SIDE), 0)
+
+
+@dataclass(frozen=True)
+class MatrixTiles:
+    """The tiles of one product of `rows`, [m][k], and `panels`, [n / columns][k][columns], added to `sums`, [m][n]."""
+
+    context: Context
+    tile: Tile
+    group: Group
+    rows: Matrix
+    panels: Matrix
+    sums: Matrix
+    bounds: Bounds
+    before: Callable[[Scalar, int, Scalar], None]  # is told each tile's first row, height and panel
+
+    def emit(self, from_zero: bool) -> None:
+        """Adds to what the sums are, or, where that is told, to zero."""
+        b, tile = self.context.b, self.tile
+
+        def over_rows(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
+            def over_row(row: Scalar, _: list[Plain]) -> Sequence[Plain]:
+                with self.context.scope():
+                    self.before(row, tile.rows, panel)
+                    self._one(from_zero, row, Part(panel, b.index(0), tile.columns))
+                return []
+
+            b.loop(b.index(0), self.bounds.rows, tile.rows, [], over_row)
+            return []
+
+        b.loop(b.index(0), self.bounds.panels, 1, [], over_rows)
+
+    def _one(self, from_zero: bool, row: Scalar, part: Part) -> None:
+        b, tile = self.context.b, self.tile
+        below, beside = range(0, tile.rows, _SIDE), range(0, tile.columns, _SIDE)
+        first = b.integer("muli", part.panel, tile.columns)
+        places = [
+            (b.integer("addi", row, down), b.integer("addi", first, across)) for down in below for across in beside
+        ]
+        height = min(_SIDE, tile.m)
+
+        def round_(k: Scalar, totals: list[Plain]) -> Sequence[Plain]:
+            lefts = [self._load(self.rows, (b.integer("addi", row, down), k), height, tile.steps) for down in below]
+            rights = [self._load(self.panels, (part.panel, k, b.index(across)), tile.steps) for across in beside]
+            pairs = [(left, right) for left in lefts for right in rights]
+            return [self._multiply(height, *pair, total) for pair, total in zip(pairs, totals, strict=True)]
+
+        starts = [self._zero(height) if from_zero else self._load(self.sums, place, height) for place in places]
+        totals = b.loop(b.index(0), self._depth(), tile.steps, starts, round_)
+        for place, total in zip(places, totals, strict=True):
+            self._store(place, height, total)
+
+    def _depth(self) -> Scalar:
+        """As far as K is run through: at least one step of zeros, which make +0 of -0, where some are left out."""
+        b, depth, steps = self.context.b, self.bounds.depth, self.tile.steps
+        if depth.constant is not None:
+            return b.index(self.tile.k)
+        whole = b.integer("addi", b.integer("andi", depth, -steps), steps)
+        return b.integer("minsi", whole, self.tile.k)
+
+    # Instructions. All are told the rows of a register and the bytes of a row.
+
+    def _zero(self, height: int) -> Scalar:
+        return self._matrix(self._call("llvm.x86.tilezero.internal", (height, _SIDE * _WORD_BYTES)))
+
+    def _load(self, matrix: Matrix, index: tuple[Scalar, ...], height: int, words: int = _SIDE) -> Scalar:
+        size, place = (height, words * _WORD_BYTES), self._find_place(matrix, index)
+        return self._matrix(self._call("llvm.x86.tileloadd64.internal", size, *place))
+
+    def _store(self, index: tuple[Scalar, ...], height: int, total: Plain) -> None:
+        size, place = (height, _SIDE * _WORD_BYTES), self._find_place(self.sums, index)
+        self.context.b.line(self._call("llvm.x86.tilestored64.internal", size, *place, total) + "()")
+
+    def _multiply(self, height: int, left: Scalar, right: Scalar, total: Plain) -> Plain:
+        sizes = (height, _SIDE * _WORD_BYTES, self.tile.steps * _WORD_BYTES)
+        return self._matrix(self._call(self.group.instruction, sizes, total, left, right))
+
+    def _matrix(self, call: str) -> Scalar:
+        return self.context.b.scalar(call + _TYPE, "matrix")
+
+    def _call(self, instruction: str, sizes: Sequence[int], *operands: Plain) -> str:
+        """A call, but for the type of its result."""
+        given = [*(self.context.b.constant(each, "i16") for each in sizes), *operands]
+        names, types = (", ".join(getattr(each, name) for each in given) for name in ("name", "type"))
+        return f'llvm.call_intrinsic "{instruction}"({names}) : ({types}) -> '
+
+    def _find_place(self, matrix: Matrix, index: tuple[Scalar, ...]) -> tuple[Scalar, Scalar]:
+        """The address of an element, and the bytes from a row to the next."""
+        b = self.context.b
+        distance = b.integer("muli", b.index(element_bytes(matrix.element)), matrix.strides[-2])
+        return Scalar(matrix.find(self.context, index), "ptr"), distance
