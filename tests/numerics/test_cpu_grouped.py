@@ -1,5 +1,9 @@
 """Products of bytes, exact at every level, and of bf16; with the instructions of the levels above v4."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import triton
@@ -159,6 +163,17 @@ def test_a_level_has_its_instructions(level, tmp_path):
         types, constants = product(element, total)
         text += disassemble(emit(make_ttir(product_kernel, types, tuple(constants.items())), level), tmp_path)
     assert [each for each in ("vpdpbusd", "vdpbf16ps", "tdpbssd", "tdpbf16ps") if each in text] == INSTRUCTIONS[level]
+
+
+@pytest.mark.all
+@pytest.mark.skipif("x86-64-v4" not in LEVELS, reason="it takes a processor with AVX-512")
+def test_products_of_matrices_as_llvm_spells_them_out():
+    """On processors without AMX too; the programs are drawn ones."""
+    command = [sys.executable, "-W", "ignore", "-m", "emulated.matrices", "600000", "150"]
+    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    print(done.stdout)
+    assert int(done.stdout.split()[0]) >= 5
 
 
 def test_products_of_bf16():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from cpu_fuzz.draw_memory import Accesses
 from cpu_fuzz.program import INTEGERS, Type, Value
 
-_ROWS, _COLUMNS, _DEPTHS = (1, 2, 8, 16), (1, 8, 16, 32, 64, 128), (2, 32, 32, 64)
+_ROWS, _COLUMNS, _DEPTHS = (1, 8, 16, 32), (1, 8, 16, 32, 64, 128), (2, 32, 32, 64)
 _KEPT = 256  # elements of a product that other statements may use
 
 
