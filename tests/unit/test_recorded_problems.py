@@ -148,3 +148,10 @@ def test_of_what_a_process_counts_the_last_counts(tmp_path):
 def test_the_rows_are_toml_that_a_spec_file_has():
     found = tomlkit.parse(merge(launch(), *GRID, problem(100, of=launch(), flag=True, value=0.5)))
     assert found["kernel"]["add"]["source"] == f"{OPS.file.rpartition('/')[2]}:add"
+
+
+def test_an_integer_beyond_a_file_s_is_no_problem():
+    big = launch({"x": "*fp32", "n": "u64"})
+    written = merge(big, *GRID, problem(2**63, of=big), problem(100, of=big))
+    assert lines(written) == ["{ x = 100, n = 100 }, # 1 launch"]
+    assert "problem" not in kernel(merge(big, *GRID, problem(2**63, of=big)))

@@ -11,9 +11,11 @@ import tomlkit
 
 from precast.errors import SpecError
 from precast.launch.package.specs import format_toml
+from precast.recording.describing import find_integers
 from precast.recording.grids import infer_grid
 from precast.recording.merging import merge_notes
 from precast.recording.notes import Function, Launch, Notebook, Sample, Tuned, Unsaid, read_notes
+from precast.spec.naming import parse_hint
 
 OPS = Function("ops", str(Path(__file__).resolve()), "add", "add")
 SPECS = Path(__file__).parent / "recorded.toml"
@@ -229,3 +231,83 @@ def test_a_forked_child_writes_its_own_notes(tmp_path):
         os._exit(0)
     os.waitpid(child, 0)
     assert [note.what for note in read_notes(tmp_path)] == ["parent", "child"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("n", ["i32", "fp32"]), ("n", ["*fp32", "i64"]), ("n", ["tensordesc<fp32[16]>", "*fp32"]),
+        ("n", ["i1", "i32"]), ("n", ["(i32)", "i32"]), ("n", ["(i32, i32)", "none"]),
+        ("n", ["(i32, i32)", "(i32, i32, i32)"]), ("n", ["((i32, i32), fp32)", "(i32, (i32, fp32))"]),
+        ("n", ["tensordesc<fp32[16]>", "tensordesc<fp32[16,16]>"]),
+    ],
+)  # fmt: skip
+def test_what_one_launcher_cannot_take_is_two_kernels(name, kinds):
+    notes = [launch({"x": "*fp32", name: kind}, ["x%16", *([f"{name}%16"] if kind == "i32" else [])]) for kind in kinds]
+    written = merge(*notes)
+    assert [kernel(written, each)["args"][name] for each in ("add", "add_2")] == [
+        {"type": kind, "align": 16} if kind == "i32" else kind for kind in kinds
+    ]
+    assert merge(*reversed(notes), text=written) == written
+    more = merge(launch({"x": "*fp16", name: kinds[0]}, ["x%16"]), text=written)
+    assert len(kernel(more)["configs"]) == 2 and "configs" not in kernel(more, "add_2")
+    assert merge(*notes, text=more) == more
+
+
+def test_what_a_launcher_can_take_is_one_kernel():
+    kinds = ["i32", "i64", "u64", "none", "i8"]
+    assert len(kernel(merge(*[launch({"n": kind}) for kind in kinds]))["configs"]) == 5
+    parts = merge(launch({"n": "(i32, none, *fp32)"}), launch({"n": "(i64, *fp16, none)"}))
+    assert len(kernel(parts)["configs"]) == 2
+
+
+def test_words_that_c_would_give_one_name_are_in_two_kernels():
+    written = merge(launch(MODE="relu"), launch(MODE="none"), launch(MODE="ReLU"))
+    assert [each["MODE"] for each in kernel(written)["configs"]] == ["relu", "none"]
+    assert kernel(written, "add_2")["constants"] == {"MODE": "ReLU"}
+
+
+def test_each_kernel_has_the_grid_of_its_own_launches():
+    notes = [launch({"n": "i32", "m": "i32"}), launch({"n": "fp32", "m": "i32"})]
+    grids = [
+        replace(each, types=note.types)
+        for note, name in zip(notes, "nm", strict=True)
+        for each in samples(*(({"n": n, "m": m}, ({"n": n, "m": m}[name],)) for n, m in ((30, 3), (20, 4))))
+    ]
+    written = merge(*notes, *grids)
+    assert kernel(written)["grid"] == ["n"] and kernel(written, "add_2")["grid"] == ["m"]
+    assert merge(*notes, *grids, text=written) == written
+
+
+def test_configs_that_are_tables_of_the_user_s_grow():
+    before = merge(launch()).replace("[kernel.add.constants]\n", "[[kernel.add.configs]]\n# the small one\n")
+    after = merge(launch(BLOCK=128), text=before)
+    assert "[[kernel.add.configs]]\n# the small one\nBLOCK = 64\n" in after
+    assert kernel(after)["configs"] == [{"BLOCK": 64}, {"BLOCK": 128}]
+    assert merge(launch(), launch(BLOCK=128), text=after) == after
+
+
+def test_a_name_of_other_letters():
+    types = {"größe": "i32", "x": "*fp32"}
+    written = merge(launch(types, ["größe%16"]), launch(types), *samples(({"x": 3}, (3,)), ({"x": 4}, (4,))))
+    assert kernel(written)["hints"] == [["größe%16"], []]
+    assert [str(parse_hint(each)) for each in ("größe%16", "ñ==1")] == ["größe%16", "ñ==1"]
+    assert parse_hint("n%١٦") is None and find_integers({"größe": 3, "n": 2, "f": True}) == {"n": 2}
+
+
+@pytest.mark.parametrize(
+    ("types", "constants", "reason"),
+    [
+        ({"stream": "i32"}, {}, "`stream` of `add` cannot be an argument's name: every call takes a `stream` of its "
+                                "own"),
+        ({"x": "(" + "i32, " * 512 + "i32)"}, {}, "kernel `add` has 513 arguments; a launcher takes 512"),
+        ({"x": "*fp32"}, {"M": ["a", "ops:make.<locals>.Mode.A"]},
+         "constexpr `M` has `ops:make.<locals>.Mode.A`, which no module has under a name of its own"),
+        ({"x": "*fp32"}, {"M": "ops:Mode.GRÖSSE"},
+         "constexpr `M` has `ops:Mode.GRÖSSE`, which no module has under a name of its own"),
+    ],
+)  # fmt: skip
+def test_a_launch_that_no_release_can_take_is_told_and_the_others_recorded(types, constants, reason):
+    merged = merge_notes("", SPECS, [launch(types, **constants), launch(BLOCK=64)])
+    assert [each.reason for each in merged.unsaid] == [reason]
+    assert kernel(merged.text)["args"] == {"x": "*fp32", "n": "i32"}

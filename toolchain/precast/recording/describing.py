@@ -144,8 +144,8 @@ def leads_to(value: Any, function: Any) -> bool:
 
 
 def find_integers(values: Mapping[str, Any]) -> dict[str, int]:
-    """The values that a grid may be computed from: integers, of constexprs too."""
-    return {name: value for name, value in values.items() if type(value) is int}
+    """The values that a grid may be computed from: integers, of constexprs too, whose names an expression may have."""
+    return {name: value for name, value in values.items() if type(value) is int and name.isascii()}
 
 
 def describe_arguments(launch: Launch, function: Any, values: Mapping[str, Any]) -> Problem:

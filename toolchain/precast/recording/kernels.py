@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import tomlkit
-from tomlkit.items import Array, Item
+from tomlkit.items import AoT, Array, Item
 
 from precast.launch.package.specs import SECTIONS, Table, Variant, format_toml
 from precast.spec.matrix import AXIS_PLACE
@@ -117,12 +117,12 @@ def _put_array(kernel: MutableMapping[str, Any], key: str, wanted: Sequence[Any]
     if key not in kernel:
         kernel[key] = make_item(wanted)
         return
-    array: Array = kernel[key]
-    if len(array) == 1 and len(wanted) > 1:
+    array: Array | AoT = kernel[key]
+    if isinstance(array, Array) and len(array) == 1 and len(wanted) > 1:
         array.multiline(True)
     for index, value in enumerate(wanted):
         if index == len(array):
-            array.append(make_item(value))
+            array.append(make_item(value) if isinstance(array, Array) else make_entry(value))
         elif isinstance(value, Mapping):
             _put_entries(array[index], value)
         elif _differ(array[index], value):
@@ -133,6 +133,14 @@ def _put_array(kernel: MutableMapping[str, Any], key: str, wanted: Sequence[Any]
 
 def _differ(item: Any, value: Any) -> bool:
     return format_toml(item.unwrap() if hasattr(item, "unwrap") else item) != format_toml(value)
+
+
+def make_entry(value: Table) -> tomlkit.items.Table:
+    """A table of an array of tables."""
+    table = tomlkit.table()
+    for name, each in value.items():
+        table.add(name, make_item(each))
+    return table
 
 
 def make_item(value: Any) -> Item:

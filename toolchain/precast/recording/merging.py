@@ -6,8 +6,9 @@ run of the same program finds nothing missing, so the text stays as it is, byte 
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,14 @@ from precast.errors import SpecError
 from precast.launch.package.fragment import kernel_name
 from precast.launch.package.specs import Table, Variant, format_toml, make_table, render_kernel
 from precast.recording.grids import fits, infer_grid
+from precast.recording.grouping import Group, find_launcher_fault, group_variants
 from precast.recording.kernels import mark_assumed, put_table, read_variants
 from precast.recording.notes import Function, Launch, Note, Problem, Sample, Unsaid
 from precast.recording.problems import (
     MOST_PROBLEMS,
     Given,
     add_up,
+    can_be_stated,
     drop_unknown,
     find_fault,
     make_rows,
@@ -33,6 +36,7 @@ from precast.recording.problems import (
 )
 from precast.spec.decorators import CONFIG_DEFAULTS
 from precast.spec.options import ALL_OPTIONS
+from precast.spec.references import REFERENCE
 from precast.spec.toml import parse_document
 from precast.spec.types import parse_type
 
@@ -104,7 +108,22 @@ def _launch_fault(launch: Launch) -> str:
             parse_type(text)
         except SpecError as error:
             return f"argument `{name}`: {error.message}"
-    return ""
+    for name, value in launch.constants.items():
+        if unnamed := next(filter(_is_unnamed, _texts_in(value)), ""):
+            return f"constexpr `{name}` has `{unnamed}`, which no module has under a name of its own"
+    return find_launcher_fault(launch.function.name.rpartition(".")[2], [_variant_of(launch, launch.options)])
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from itertools.chain(*map(_texts_in, value))
+    elif isinstance(value, str):
+        yield value
+
+
+def _is_unnamed(text: str) -> bool:
+    """Whether a text is that of what a module holds, as `state_value` writes it, and no spec finds it by that."""
+    return text[:1] != '"' and ":" in text and not REFERENCE.fullmatch(text)
 
 
 def source_text(function: Function, folder: Path) -> str:
@@ -163,54 +182,51 @@ class _SpecFile:
         before, launched = complete_options(before, launches)
         self.variants += len({variant.key for variant, _ in launched})
         missing = find_missing(before, launched)
-        extended = [name for name, variants in found.items() if variants is not None and "matrix" not in own[name]]
-        if extended:
-            name, variants = extended[-1], found[extended[-1]] or []
-            yield from self._check_grid(name, own[name], recorded)
-            yield from self._extend(name, variants, missing, launched, recorded)
-        elif missing:
-            yield from self._add_kernel(source, recorded, missing, launched)
+        completed = iter(before)
+        held = {name: list(itertools.islice(completed, len(variants or ()))) for name, variants in found.items()}
+        extended = {name: held[name] for name in own if found[name] is not None and "matrix" not in own[name]}
+        for group in group_variants(recorded.function.name.rpartition(".")[2], extended, missing):
+            part = _part_of(recorded, group, launched)
+            if group.name:
+                yield from self._check_grid(group.name, own[group.name], part)
+                yield from self._extend(group, part)
+            else:
+                yield from self._add_kernel(source, group, part)
 
-    def _extend(
-        self, name: str, variants: Sequence[Variant], missing: Sequence[Variant], launched: Sequence[Launched],
-        recorded: _Recorded,
-    ) -> Iterator[Unsaid]:  # fmt: skip
+    def _extend(self, group: Group, part: _Part) -> Iterator[Unsaid]:
         """Adds variants to a kernel of the file, rows for what its tuner chose, and what it can be tuned with."""
-        kernel = self._tables()[name]
-        held, _ = complete_options(variants, recorded.launches)
-        every = [*held, *missing]
-        table = make_table(str(kernel["source"]), every)
+        kernel = self._tables()[group.name]
+        table = make_table(str(kernel["source"]), group.every)
         before = kernel.unwrap().get("selection", [])
-        configs = table.get("configs", []) if missing else kernel.unwrap().get("configs", [])
-        rows = find_rows(every, configs, launched, before)
-        if missing:
-            self.added.append(name)
-            _mark(kernel, recorded.launches)
-        if missing or len(rows) > len(before):
-            put_table(kernel, {**table, "selection": rows} if missing else {**kernel.unwrap(), "selection": rows})
+        configs = table.get("configs", []) if group.added else kernel.unwrap().get("configs", [])
+        rows = find_rows(group.every, configs, part.launched, before)
+        if group.added:
+            self.added.append(group.name)
+            _mark(kernel, part.launches)
+        if group.added or len(rows) > len(before):
+            put_table(kernel, {**table, "selection": rows} if group.added else {**kernel.unwrap(), "selection": rows})
             self._changed = True
-        changed, unsaid = put_problems(name, kernel, every, recorded.problems, bool(missing))
+        changed, unsaid = put_problems(group.name, kernel, group.every, part.problems, bool(group.added))
         self._changed |= changed
         yield from unsaid
 
-    def _add_kernel(
-        self, source: str, recorded: _Recorded, variants: Sequence[Variant], launched: Sequence[Launched]
-    ) -> Iterator[Unsaid]:
-        name = kernel_name(recorded.function.name.rpartition(".")[2], self._names)
+    def _add_kernel(self, source: str, group: Group, part: _Part) -> Iterator[Unsaid]:
+        name = kernel_name(part.function.name.rpartition(".")[2], self._names)
         self._names.add(name)
         self.added.append(name)
-        grid = infer_grid(recorded.samples, variants[0].constants)
+        variants = group.every
+        grid = infer_grid(part.samples, variants[0].constants)
         table = make_table(source, variants)
-        rows = find_rows(variants, table.get("configs", []), launched, [])
-        only = [f"{recorded.launches[0].backend}:*"] if recorded.function.gluon else []
+        rows = find_rows(variants, table.get("configs", []), part.launched, [])
+        only = [f"{part.launches[0].backend}:*"] if part.function.gluon else []
         head = {"source": source, **({"grid": list(grid)} if grid else {}), **({"only": only} if only else {})}
         document = tomlkit.parse(render_kernel(name, {**head, **table, **({"selection": rows} if rows else {})}))
         kernel = document["kernel"][name]
-        _mark(kernel, recorded.launches)
-        yield from put_problems(name, kernel, variants, recorded.problems, True)[1]
+        _mark(kernel, part.launches)
+        yield from put_problems(name, kernel, variants, part.problems, True)[1]
         self._new.append(tomlkit.dumps(document))
 
-    def _check_grid(self, name: str, kernel: Any, recorded: _Recorded) -> Iterator[Unsaid]:
+    def _check_grid(self, name: str, kernel: Any, recorded: _Part) -> Iterator[Unsaid]:
         """A grid that a launch contradicts is taken out: then each call gives its own."""
         grid = kernel.get("grid")
         wrong = next((each for each in recorded.samples if grid is not None and not fits(grid, each)), None)
@@ -241,6 +257,35 @@ def _parse(text: str, path: Path) -> tomlkit.TOMLDocument:
 
 
 Launched = tuple[Variant, Launch]
+
+
+@dataclass
+class _Part(_Recorded):
+    """What a function's notes say of one of its kernels."""
+
+    launched: Sequence[Launched] = ()
+
+
+def _part_of(recorded: _Recorded, group: Group, launched: Sequence[Launched]) -> _Part:
+    own = [(variant, launch) for variant, launch in launched if _is_of(variant, launch, group.rows)]
+    types = [launch.types for _, launch in own]
+    _, problems = complete_options(group.every, [each.launch for each in recorded.problems])
+    return _Part(
+        recorded.function,
+        [launch for _, launch in own],
+        [each for each in recorded.samples if not each.types or each.types in types],
+        [
+            problem
+            for problem, (variant, launch) in zip(recorded.problems, problems, strict=True)
+            if _is_of(variant, launch, group.rows)
+        ],
+        own,
+    )
+
+
+def _is_of(variant: Variant, launch: Launch, rows: Collection[str]) -> bool:
+    """Whether a kernel of these rows has what was launched, or what its tuner measured beside it."""
+    return any(each.row in rows for each in (variant, *_measured(variant, launch)))
 
 
 def complete_options(before: Sequence[Variant], launches: Sequence[Launch]) -> tuple[list[Variant], list[Launched]]:
@@ -344,6 +389,7 @@ def put_problems(
     columns = dict.fromkeys(each for config in configs for each in config)
     if has_grown:
         drop_unknown(kernel, {*types, *columns})
+    problems = list(filter(can_be_stated, problems))
     _, launched = complete_options(variants, [each.launch for each in problems])
     choices = list(find_choices(variants, configs, launched))
     axes = {each for launch, _, _ in choices if launch.tuned for each in launch.tuned.axes}

@@ -60,12 +60,14 @@ class Launch:
 
 @dataclass(frozen=True)
 class Sample:
-    """The grid of one launch, with the integers that it may be computed from; `read`: those that its function read."""
+    """The grid of one launch, with the integers that it may be computed from; `read`: those that its function read;
+    `types`: those of its arguments."""
 
     function: Function
     values: Mapping[str, int]
     grid: tuple[int, ...]
     read: tuple[str, ...] = ()
+    types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

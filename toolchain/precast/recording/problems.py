@@ -17,10 +17,11 @@ from precast.errors import SpecError
 from precast.grid import fold, parse_value
 from precast.launch.package.specs import Table, format_toml
 from precast.recording.grids import find_expressions
-from precast.recording.kernels import make_item
+from precast.recording.kernels import make_entry, make_item
 from precast.recording.notes import Problem
 
 MOST_PROBLEMS = 16  # of a kernel: what is measured takes seconds for each
+_ROW_INTEGERS = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,11 @@ def add_up(found: Iterable[Given]) -> list[Given]:
         counts[key] = counts.get(key, 0) + count
     every = [replace(each, problem=replace(each.problem, count=counts[key])) for key, each in most.items()]
     return sorted(every, key=lambda each: -each.problem.count)
+
+
+def can_be_stated(problem: Problem) -> bool:
+    """Whether a row of a file has its integers, which are of 64 bits with a sign."""
+    return all(type(value) is not int or value in _ROW_INTEGERS for value in problem.numbers.values())
 
 
 def find_fault(found: Sequence[Given], tuned: Collection[str], changing: Collection[str]) -> str:
@@ -173,10 +179,7 @@ def put_rows(kernel: Any, rows: Sequence[tuple[Table, int]]) -> None:
         if isinstance(array, Array):
             array.add_line(make_item(row), comment=_count(count))
         elif isinstance(array, AoT):
-            table = tomlkit.table()
-            for name, value in row.items():
-                table.add(name, make_item(value))
-            array.append(table)
+            array.append(make_entry(row))
 
 
 def render_rows(rows: Sequence[tuple[Table, int]]) -> str:

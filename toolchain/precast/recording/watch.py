@@ -235,7 +235,7 @@ class Watch:
             return met
         launch = None
         with self._telling(function):
-            named = {name: value for name, value in keywords.items() if name not in _NO_OPTIONS and value is not None}
+            named = {name: value for name, value in _without_launch(keywords).items() if value is not None}
             launch = describe_launch(kernel, function, named)
             for name in find_lost_hints(kernel):
                 reason = f"that parts of the tuple `{name}` are multiples of 16: a spec has no hints within tuples"
@@ -259,7 +259,7 @@ class Watch:
         kernel, grid, arguments, keywords = ran
         with self._telling(function):
             is_bound = self._absent or is_new or grid is not None
-            values = bind(function, arguments, keywords or {}) if is_bound else {}
+            values = bind(function, arguments, _without_launch(keywords)) if is_bound else {}
             assumed = self._check_assumed(function, values) if self._absent else frozenset()
             met = self._meet(kernel, function, keywords or {})
             if met is None or met.launch is None:
@@ -275,7 +275,8 @@ class Watch:
                 return _NOTHING
             if grid is not None:
                 sizes = tuple(map(int, grid.sizes))
-                self._notes.write(Sample(launch.function, find_integers(values), sizes, grid.read))
+                sample = Sample(launch.function, find_integers(values), sizes, grid.read, launch.types)
+                self._notes.write(sample)
             if is_new:
                 self._problems.append(describe_arguments(launch, function, values))
                 return len(self._problems) - 1
@@ -307,6 +308,11 @@ class Watch:
         sizes = {name: value for name, value in find_integers(values).items() if name in given.intersection(keys)}
         others = tuple((each.constants, each.options) for each in launches)
         return Tuned(" ".join([*key, *types]), others, sizes, _axes_of(tuner))
+
+
+def _without_launch(keywords: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Keywords without Triton's own, as which a kernel may have parameters that are given by place."""
+    return {name: value for name, value in (keywords or {}).items() if name not in _NO_OPTIONS}
 
 
 def _axes_of(tuner: Any) -> tuple[str, ...]:

@@ -17,9 +17,10 @@ from precast.target import Target
 MOST_SHOWN_HINTS = 3
 
 _KERNEL = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_HINT = re.compile(r"([A-Za-z_]\w*)(?:%(\d+)|==(1))", re.ASCII)
-_HINTS_AT_END = re.compile(r"(?:[:,][A-Za-z_]\w*(?:%\d+|==1))+\Z", re.ASCII)
-_PART = re.compile(r"([A-Za-z_]\w*)(?:%(\d+)|==(1)|=)", re.ASCII)
+# Names of arguments and axes may have any letters, as Python's have.
+_HINT = re.compile(r"([^\W\d]\w*)(?:%([0-9]+)|==(1))")
+_HINTS_AT_END = re.compile(r"(?:[:,][^\W\d]\w*(?:%[0-9]+|==1))+\Z")
+_PART = re.compile(r"([^\W\d]\w*)(?:%([0-9]+)|==(1)|=)")
 
 
 @dataclass(frozen=True)
