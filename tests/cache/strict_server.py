@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import ssl
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ import zstandard
 from precast.cache.action_result import parse_action_result
 
 NAME = re.compile(r"/(cas|ac)/([0-9a-f]{64})")
+PROXIED = "http://cache.invalid"  # of which it is the proxy
 
 
 @dataclass
@@ -37,6 +39,11 @@ class Behaviour:
     until: Callable[[], bool] = lambda: True  # what must hold before it answers
     drips: float = 0.0  # seconds between bytes of a body
     wants: str = ""  # the Authorization that a request must have
+    proxy_wants: str = ""  # the Proxy-Authorization
+    location: str = ""  # where it sends whoever asks, instead of answering
+    page: bytes = b""  # what it shows to whoever asks, whatever for
+    chunked: bool = False  # bodies come without a length
+    longer: int = 0  # by how many bytes it says that bodies are longer than they are
     takes_zstd: bool = False
     encoding: str = ""  # said of bodies that have none
     room: int | None = None  # bytes that it keeps
@@ -47,14 +54,14 @@ class _Listener(ThreadingHTTPServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A client that was killed is no fault of the server's."""
-        if not isinstance(sys.exc_info()[1], ConnectionError):
+        if not isinstance(sys.exc_info()[1], (ConnectionError, ssl.SSLError)):
             super().handle_error(request, client_address)
 
 
 class StrictServer:
     """The server with all that it was asked and has."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.held: dict[str, bytes] = {}  # by `cas/…` and `ac/…`
         self.requests: Counter[str] = Counter()  # by method and kind
         self.refusals: list[str] = []
@@ -64,7 +71,9 @@ class StrictServer:
         self._lock = threading.Lock()
         self._at_once = 0
         self._server = _Listener(("127.0.0.1", 0), self._handler())
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if context:
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"http{'s' if context else ''}://127.0.0.1:{self._server.server_address[1]}"
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def stop(self) -> None:
@@ -139,6 +148,7 @@ class StrictServer:
                 self._serve("PUT")
 
             def _serve(self, method: str) -> None:
+                self.path = self.path.removeprefix(PROXIED)  # as a proxy is asked
                 found = NAME.fullmatch(self.path)
                 size = int(self.headers.get("Content-Length", 0))
                 body = self.rfile.read(size)
@@ -153,8 +163,14 @@ class StrictServer:
                 time.sleep(behaviour.wait)
                 while not behaviour.until():
                     time.sleep(0.005)
-                if found is None:
+                if behaviour.location:
+                    self._send(behaviour.status[method])
+                elif behaviour.page:
+                    self._send(200, behaviour.page)
+                elif found is None:
                     self._send(server._refuse(self.path))
+                elif behaviour.proxy_wants and self.headers.get("Proxy-Authorization") != behaviour.proxy_wants:
+                    self._send(407)
                 elif behaviour.wants and self.headers.get("Authorization") != behaviour.wants:
                     self._send(401)
                 elif method in behaviour.status:
@@ -182,10 +198,16 @@ class StrictServer:
                         data = zstandard.ZstdCompressor().compress(data)
                 elif behaviour.encoding:
                     self.send_header("Content-Encoding", behaviour.encoding)
-                if status in (301, 302):
-                    self.send_header("Location", f"{server.url}/elsewhere")
-                self.send_header("Content-Length", str(len(data)))
+                if 300 <= status < 400:
+                    self.send_header("Location", behaviour.location or f"{server.url}/elsewhere")
+                if behaviour.chunked:
+                    self.send_header("Transfer-Encoding", "chunked")
+                    data = b"".join(b"%x\r\n%s\r\n" % (len(each), each) for each in (data[:7], data[7:]) if each)
+                    data += b"0\r\n\r\n"
+                else:
+                    self.send_header("Content-Length", str(len(data) + behaviour.longer * bool(data)))
                 self.end_headers()
+                self.close_connection |= bool(behaviour.longer)
                 if behaviour.breaks_off and data:
                     self.wfile.write(data[: len(data) // 2])
                     self.close_connection = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -21,9 +22,10 @@ class Processes:
         self.log = folder / "cluster.log"
         self._running: list[subprocess.Popen] = []
 
-    def start(self, *command: str) -> subprocess.Popen:
+    def start(self, *command: str, **variables: str) -> subprocess.Popen:
         with open(self.log, "a") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            environment = {**os.environ, **variables}
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment)
         self._running.append(process)
         return process
 
@@ -67,9 +69,9 @@ class RayCluster(Processes):
         port, client = free_port(), free_port()
         words = ["--head", "--block", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
         words += [f"--port={port}", f"--ray-client-server-port={client}", f"--temp-dir={self._scratch}"]
-        self.head = self.start(
-            sys.executable, "-m", "ray.scripts.scripts", "start", "--node-ip-address=127.0.0.1", *words
-        )
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--node-ip-address=127.0.0.1", *words]
+        patience = {"RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": f"{START_SECONDS:.0f}"}
+        self.head = self.start(*command, **patience)
         self.wait_for(lambda: answers(client), self.head)
         self.url = f"ray://127.0.0.1:{client}"
 

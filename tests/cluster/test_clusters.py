@@ -1,9 +1,11 @@
 """Builds by clusters on this machine: the same release, and what is lost costs a warning and no unit."""
 
+import contextlib
 import json
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
 
 from builds import build_clean, make_tree, read_release
-from clusters import DaskCluster, free_port
-from gate import Gate
+from clusters import DaskCluster, RayCluster, free_port
+from gate import PATIENCE_S, Gate
+
+from precast.worker.descendants import tree_of
 
 TARGETS = ("cuda:90", "hip:gfx942")
 
@@ -52,10 +56,7 @@ def test_dask_makes_the_same_release_and_may_be_lost(dask_cluster, tmp_path):
 
 def lose_scheduler(tree, cluster: DaskCluster) -> list[dict]:
     """The events of a build whose scheduler is killed while units are compiled there."""
-    kernels = [f"k{number}" for number in range(4)]
-    gate = Gate(tree, *kernels)
-    for kernel in kernels:  # what a kernel imports travels with it
-        tree.edit(f"kernels/{kernel}.py", "import triton\n", "import triton\nimport gate\n")
+    gate = make_gate(tree, 4)
     command = [sys.executable, "-m", "precast", "build", "--json", "--executor", cluster.url]
     with subprocess.Popen(command, cwd=tree.folder, stdout=subprocess.PIPE, text=True) as process:
         gate.wait_until_reached()
@@ -64,6 +65,73 @@ def lose_scheduler(tree, cluster: DaskCluster) -> list[dict]:
         out, _ = process.communicate()
     assert process.returncode == 0
     return list(map(json.loads, out.splitlines()))
+
+
+def make_gate(tree, count: int) -> Gate:
+    """A gate for all kernels of a tree, which goes with them to another machine."""
+    kernels = [f"k{number}" for number in range(count)]
+    gate = Gate(tree, *kernels)
+    for kernel in kernels:  # what a kernel imports travels with it
+        tree.edit(f"kernels/{kernel}.py", "import triton\n", "import triton\nimport gate\n")
+    return gate
+
+
+@pytest.mark.all
+def test_a_build_that_is_interrupted_leaves_no_job_at_dask(dask_cluster, tmp_path):
+    worker = dask_cluster.add_worker(jobs=2)
+    interrupt_build(tmp_path, dask_cluster.url, worker.pid, signal.SIGINT)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_build_that_is_ended_leaves_no_job_at_dask(dask_cluster, tmp_path, number):
+    worker = dask_cluster.add_worker(jobs=2)
+    interrupt_build(tmp_path, dask_cluster.url, worker.pid, number)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_build_that_is_interrupted_leaves_no_job_at_ray(ray, tmp_path, number):
+    cluster = RayCluster(tmp_path)
+    try:
+        interrupt_build(tmp_path, cluster.url, cluster.head.pid, number)
+    finally:
+        cluster.stop()
+
+
+def interrupt_build(folder: Path, address: str, cluster: int, number: int) -> None:
+    """Sends a build a signal while units are compiled by a cluster of this process and those below it; then no unit is
+    any more, and the next build has the cluster to itself."""
+    tree = make_tree(folder / "p", 4)
+    gate = make_gate(tree, 4)
+    command = [sys.executable, "-m", "precast", "build", "--executor", address]
+    with subprocess.Popen(command, cwd=tree.folder, stderr=subprocess.PIPE, text=True) as process:
+        gate.wait_until_reached()
+        compiling = find_compiling(cluster)
+        assert compiling
+        process.send_signal(number)
+        said = process.communicate(timeout=PATIENCE_S)[1]
+    if number == signal.SIGKILL:
+        assert process.returncode == -number
+    else:
+        assert (process.returncode, said) == (128 + number, "interrupted\n")
+    deadline = time.monotonic() + PATIENCE_S
+    while left := compiling & find_compiling(cluster):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+    gate.open()
+    build = tree.build("--executor", address)
+    assert (build.code, len(build.compiled), warnings(build.events)) == (0, 4, []), build.err
+
+
+def find_compiling(cluster: int) -> set[int]:
+    """The worker processes below a process."""
+    found = set()
+    for each in tree_of(cluster):
+        with contextlib.suppress(OSError):
+            if b"precast.worker" in Path(f"/proc/{each}/cmdline").read_bytes():
+                found.add(each)
+    return found
 
 
 @pytest.mark.soak

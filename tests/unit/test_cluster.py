@@ -1,6 +1,7 @@
 """Jobs that travel: batches, what a worker refuses, and what the build does with what comes back or never does."""
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -297,6 +298,28 @@ def test_damage_on_the_way_is_noticed(tmp_path, runner):
     assert unpack_answer(job, answer, spoilt) == (None, "what came back is damaged")
     assert not Path(job.output).exists()
     assert unpack_answer(job, answer, checked(blobs))[0].unit == str(job.unit)
+
+
+def test_a_message_that_is_dropped_takes_its_jobs_with_it(tmp_path, runner):
+    begun = tmp_path / "begun"
+    waiting = f"import time\nfrom pathlib import Path\nPath({str(begun)!r}).touch()\ntime.sleep(900)\n"
+    slow = make_jobs(tmp_path / "slow", "# stand-in: run wait.py\nimport wait")
+    (tmp_path / "slow/kernels/wait.py").write_text(waiting)
+    slow = make_jobs(tmp_path / "slow", "# stand-in: run wait.py\nimport wait")
+    answers: list[Message] = []
+    thread = threading.Thread(target=lambda: answers.append(runner.run(pack_batch(slow), "one")))
+    thread.start()
+    while not begun.exists():
+        time.sleep(0.01)
+    runner.drop("another")
+    runner.drop("one")
+    thread.join(300)
+    found = from_json(answers[0][0], Answers).answers
+    assert len(found) == len(slow) and not any(each.unit for each in found)
+    assert "the build was stopped" in found[0].failure
+    runner.drop("one")
+    jobs = make_jobs(tmp_path / "quick")
+    assert all(each.unit for each in from_json(runner.run(pack_batch(jobs), "one")[0], Answers).answers)
 
 
 def test_stages_that_turn_out_the_same_are_not_run_again(tmp_path, runner):

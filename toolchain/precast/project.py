@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from precast.cache.settings import ADDRESS_HINT, SIZE_HINT, CacheSettings, find_address_fault, parse_size
+from precast.cache.settings import ADDRESS_HINT, SIZE_HINT, CacheSettings, find_address_fault, parse_size, shown
 from precast.digest import digest_text
 from precast.errors import Place, SpecError
 from precast.reads import Read, ReadKind, digest_place, read_variable, refuse_bytes
@@ -362,7 +362,7 @@ def format_texts(texts: Iterable[str]) -> str:
 def _address(node: Node) -> str:
     fault = find_address_fault(node.text())
     if fault:
-        raise node.error(f"`{node.text()}` is no address of a cache: {fault}", ADDRESS_HINT)
+        raise node.error(f"`{shown(node.text(), whole=False)}` is no address of a cache: {fault}", ADDRESS_HINT)
     return node.text()
 
 

@@ -46,7 +46,12 @@ class CacheWish:
 def find_address_fault(url: str) -> str:
     """What is wrong with an address; "" for nothing."""
     scheme, separator, rest = url.partition("://")
+    if any(character < " " for character in url):
+        return "it holds a control character"
     if not separator:
+        begins = url.partition(":")[0]
+        if begins != url and begins in (*WEB, *BUCKETS, "file"):
+            return f"two slashes come after `{begins}:`"
         return "" if url else "it is empty"
     if scheme == "file":
         return "" if rest.startswith("/") else "a folder's address is its path, or begins with `file:///`"
@@ -59,13 +64,16 @@ def find_address_fault(url: str) -> str:
         _ = parts.port
     except ValueError:
         return "it is no address"
+    if scheme in WEB and (parts.query or parts.fragment):
+        return "it has more than a path: entries have names below one"
     return "" if parts.hostname else "it names no host or bucket"
 
 
-def shown(url: str) -> str:
-    """An address for messages: without the password that it may hold."""
+def shown(url: str, *, whole: bool = True) -> str:
+    """An address for messages: without the password that it may hold. Of one that is not `whole` nobody knows where
+    a password ends."""
     scheme, separator, rest = url.partition("://")
-    host, slash, path = rest.partition("/")
+    host, slash, path = rest.partition("/") if whole else (rest, "", "")
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}" if separator else url
 
 

@@ -22,27 +22,32 @@ import zstandard
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
+    LocationValueError,
     NameResolutionError,
     NewConnectionError,
     ProtocolError,
+    ProxyError,
     ReadTimeoutError,
     SSLError,
 )
 
 from precast.cache.place import CacheFault
+from precast.cache.settings import shown
 
 TOKEN_VARIABLE = "PRECAST_CACHE_TOKEN"
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 10.0
 BODY_SECONDS = 25.0  # for all of a body
 _KEPT = range(200, 300)
 _PASSING = {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT}
-_REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.PROXY_AUTHENTICATION_REQUIRED}
+_REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _FAILURES = {  # the first that fits: some are kinds of later ones
+    ProxyError: "there is no connection to its proxy",
+    LocationValueError: "its host is not known",
     NameResolutionError: "its host is not known",
     NewConnectionError: "no connection",
     ConnectTimeoutError: "it does not answer",
     ReadTimeoutError: "it does not answer",
-    SSLError: "its certificate is not trusted",
+    SSLError: "it speaks no TLS that we know",
     ProtocolError: "it breaks off",
 }
 _CHUNK = 1 << 16
@@ -93,7 +98,7 @@ class WebPlace:
                 status, headers, body = self._try(method, f"{self._base}/{kind}/{name}", data, most, extra)
                 if status not in _PASSING or last:
                     return status, headers, body
-            except HTTPError as error:
+            except (HTTPError, OSError, ValueError) as error:
                 if last or not isinstance(error, ProtocolError):
                     raise CacheFault(_reason(error)) from None
         raise AssertionError("the second try is the last")
@@ -148,31 +153,43 @@ def _decompress(data: bytes, most: int) -> bytes:
 
 def _open_pool(base: str, connections: int) -> urllib3.PoolManager:
     parts = urlsplit(base)
-    proxy = getproxies().get(parts.scheme)
-    if proxy and not proxy_bypass(parts.hostname or ""):
-        return urllib3.ProxyManager(proxy, maxsize=connections, block=True)
-    return urllib3.PoolManager(maxsize=connections, block=True)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    if not proxy or proxy_bypass(parts.netloc):
+        return urllib3.PoolManager(maxsize=connections, block=True)
+    if "://" not in proxy:
+        proxy = f"http://{proxy}"
+    try:
+        user, _, password = (urllib3.util.parse_url(proxy).auth or "").partition(":")
+        headers = {"Proxy-Authorization": _basic(unquote(user), unquote(password))} if user else {}
+        return urllib3.ProxyManager(proxy, maxsize=connections, block=True, proxy_headers=headers)
+    except (HTTPError, ValueError):
+        raise CacheFault(f"its proxy, `{shown(proxy, whole=False)}`, is no address of one") from None
 
 
 def _credentials(url: str, environment: Mapping[str, str]) -> dict[str, str]:
     """What says who we are: the address's own name and password, the environment's token, or an entry of netrc."""
     parts = urlsplit(url)
     if parts.username is not None:
-        return _basic(unquote(parts.username), unquote(parts.password or ""))
-    token = environment.get(TOKEN_VARIABLE)
+        return {"Authorization": _basic(unquote(parts.username), unquote(parts.password or ""))}
+    token = environment.get(TOKEN_VARIABLE, "").strip()
+    if not (token.isascii() and token.isprintable()):
+        raise CacheFault(f"{TOKEN_VARIABLE} holds what no header of a request may hold")
     if token:
-        return {"Authorization": f"Bearer {token.strip()}"}
+        return {"Authorization": f"Bearer {token}"}
     file = environment.get("NETRC") or os.path.join(environment.get("HOME") or "~", ".netrc")
     try:
         found = netrc.netrc(os.path.expanduser(file)).authenticators(parts.hostname or "")
-    except (OSError, netrc.NetrcParseError):
+    except (OSError, UnicodeError, netrc.NetrcParseError):
         return {}
-    return _basic(found[0] or "", found[2] or "") if found else {}
+    return {"Authorization": _basic(found[0] or "", found[2] or "")} if found else {}
 
 
-def _basic(name: str, password: str) -> dict[str, str]:
-    return {"Authorization": f"Basic {base64.b64encode(f'{name}:{password}'.encode()).decode()}"}
+def _basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-def _reason(error: HTTPError) -> str:
+def _reason(error: Exception) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        return "its certificate is not trusted"
     return next((text for kind, text in _FAILURES.items() if isinstance(error, kind)), "it fails")

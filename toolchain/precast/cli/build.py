@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from precast.cache.settings import ADDRESS_HINT, CacheWish, find_address_fault
+from precast.cache.settings import ADDRESS_HINT, CacheWish, find_address_fault, shown
 from precast.cli.arguments import add_globs, add_project
 from precast.errors import SpecError
 from precast.graph.lock import locked
@@ -83,9 +83,8 @@ def parse_percent(text: str) -> float:
 
 def parse_address(url: str | None) -> str | None:
     """The address that a command line gives; a folder is meant from where the command runs."""
-    fault = find_address_fault(url) if url else ""
-    if fault:
-        raise SpecError(f"`{url}` is no address of a cache: {fault}", hint=ADDRESS_HINT)
+    if url and (fault := find_address_fault(url)):
+        raise SpecError(f"`{shown(url, whole=False)}` is no address of a cache: {fault}", hint=ADDRESS_HINT)
     return os.path.abspath(os.path.expanduser(url)) if url and "://" not in url else url
 
 

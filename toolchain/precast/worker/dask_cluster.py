@@ -33,11 +33,16 @@ class RunnerPlugin(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
     def teardown(self, worker: Worker) -> None:
         self.runner.close()
 
+    def transition(self, key: str, start: str, finish: str, **_: object) -> None:
+        """Dask ends no task that runs, and lets it go where the build that wanted it is gone."""
+        if (start, finish) == ("executing", "released"):
+            self.runner.drop(key)
 
-def run_batch(text: str, blobs: dict[str, bytes]) -> tuple[str, str, dict[str, bytes]]:
-    """A batch, on a worker: its address, and what it answers."""
+
+def run_batch(text: str, blobs: dict[str, bytes], key: str) -> tuple[str, str, dict[str, bytes]]:
+    """The batch of a task, on a worker: its address, and what it answers."""
     worker = get_worker()
-    answer, made = worker.plugins[PLUGIN].runner.run((text, blobs))
+    answer, made = worker.plugins[PLUGIN].runner.run((text, blobs), key)
     return worker.address, answer, dict(made)
 
 
@@ -59,7 +64,7 @@ class DaskCluster:
             if left == []:
                 raise ClusterLost("none of its workers has the tools of this build")
             key = f"precast-{secrets.token_hex(8)}"
-            task = self._client.submit(run_batch, text, dict(blobs), key=key, pure=False, retries=0, workers=left)
+            task = self._client.submit(run_batch, text, dict(blobs), key, key=key, pure=False, retries=0, workers=left)
             worker, answer, made = task.result()
         except KilledWorker:
             raise WorkerGone from None

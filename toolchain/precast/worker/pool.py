@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -87,7 +87,8 @@ class WorkerPool:
         self.fetch = fetch
         self._tasks: deque[_Task] = deque()
         self._changed = threading.Condition()
-        self._busy = 0  # seats with a task
+        self._running: dict[_Seat, _Task] = {}
+        self._dropped: set[Future[UnitResult]] = set()  # of those, whose jobs nobody waits for any more
         self._closing = False
         self._cancelled = False
         self._failed = False  # a job did, and nothing is to be started after it
@@ -125,13 +126,24 @@ class WorkerPool:
                 return future
             self._tasks.append(_Task(job, future))
             self._changed.notify()
-            if len(self._tasks) > len(self._threads) - self._busy and len(self._threads) < len(self._seats):
+            if len(self._tasks) > len(self._threads) - len(self._running) and len(self._threads) < len(self._seats):
                 self._fill_seat()
         return future
 
     def _drop_waiting(self) -> None:
         while self._tasks:
             self._tasks.popleft().future.cancel()
+
+    def drop(self, futures: Collection[Future[UnitResult]]) -> None:
+        """Drops those of the jobs that wait, and ends those that run."""
+        with self._changed:
+            for task in [each for each in self._tasks if each.future in futures]:
+                self._tasks.remove(task)
+                task.future.cancel()
+            for seat, task in self._running.items():
+                if task.future in futures:
+                    self._dropped.add(task.future)
+                    seat.kill()
 
     def close(self, *, cancel: bool = False) -> None:
         """Waits for all jobs, or with `cancel` drops and ends them; then every worker is gone."""
@@ -153,20 +165,20 @@ class WorkerPool:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(cancel=kind is not None)
 
-    def take(self, kind: object) -> _Task | None:
+    def take(self, seat: _Seat, kind: object) -> _Task | None:
         """The next task, of `kind` if there is one; None when the pool is closed and nothing waits."""
         with self._changed:
             self._changed.wait_for(lambda: self._find_fitting(kind) or (self._closing and not self._tasks))
             chosen = self._find_fitting(kind)
             if chosen is not None:
                 self._tasks.remove(chosen)
-                self._busy += 1
+                self._running[seat] = chosen
                 self._held += expected_bytes(chosen.job)
             return chosen
 
     def _find_fitting(self, kind: object) -> _Task | None:
         """The first task for which there is memory, of `kind` if there is one."""
-        left = self._memory - self._held if self._busy else None
+        left = self._memory - self._held if self._running else None
         fitting = [task for task in self._tasks if left is None or expected_bytes(task.job) <= left]
         return next((task for task in fitting if task.kind == kind), fitting[0] if fitting else None)
 
@@ -174,10 +186,11 @@ class WorkerPool:
         if self._on_start is not None:
             self._on_start(job)
 
-    def ended(self, job: Job, *, well: bool) -> None:
+    def ended(self, seat: _Seat, *, well: bool) -> None:
         with self._changed:
-            self._busy -= 1
-            self._held -= expected_bytes(job)
+            task = self._running.pop(seat)
+            self._dropped.discard(task.future)
+            self._held -= expected_bytes(task.job)
             if not well and not self._keep_going:
                 self._failed = True
                 self._drop_waiting()
@@ -190,9 +203,10 @@ class WorkerPool:
     def jobs_per_worker(self) -> int:
         return self._jobs_per_worker
 
-    @property
-    def cancelled(self) -> bool:
-        return self._cancelled
+    def is_dropped(self, seat: _Seat) -> bool:
+        """Whether nobody waits for what the seat does."""
+        task = self._running.get(seat)
+        return self._cancelled or (task is not None and task.future in self._dropped)
 
 
 class _Seat:
@@ -209,11 +223,11 @@ class _Seat:
             if expected is not None:
                 with suppress(Exception):  # tried again for the first task, which tells it
                     self._ready_worker(expected)
-            while (task := self._pool.take(self._kind)) is not None:
+            while (task := self._pool.take(self, self._kind)) is not None:
                 if task.future.set_running_or_notify_cancel():
                     self._run(task)
                 else:
-                    self._pool.ended(task.job, well=True)
+                    self._pool.ended(self, well=True)
         finally:
             self._dismiss()
 
@@ -228,10 +242,10 @@ class _Seat:
             self._pool.started(task.job)
             result = self._result_of(task.job)
         except BaseException as error:
-            self._pool.ended(task.job, well=False)
+            self._pool.ended(self, well=False)
             task.future.set_exception(error)
         else:
-            self._pool.ended(task.job, well=True)
+            self._pool.ended(self, well=True)
             task.future.set_result(result)
 
     def _result_of(self, job: Job) -> UnitResult:
@@ -246,7 +260,7 @@ class _Seat:
         except WorkerLost as lost:
             self._dismiss()
             failure = blame_pass(lost_failure(lost), lost.last_words, job, step.pass_name)
-            failure = STOPPED if self._pool.cancelled else failure
+            failure = STOPPED if self._pool.is_dropped(self) else failure
             raise self._explain(job, step, failure, lost=True) from None
         except BaseException:
             self._dismiss()
@@ -265,7 +279,7 @@ class _Seat:
             self._dismiss()
         if self._worker is None:
             self._worker, self._kind = WorkerProcess(job), kind
-        if self._pool.cancelled:
+        if self._pool.is_dropped(self):
             self._worker.kill()
         return self._worker
 
@@ -276,7 +290,7 @@ class _Seat:
 
     def _explain(self, job: Job, step: Step, failure: Failure, *, lost: bool = False) -> PrecastError | BugError:
         reproducer = ""
-        if failure.kind == "compile" and (step.stage or lost) and not self._pool.cancelled:
+        if failure.kind == "compile" and (step.stage or lost) and not self._pool.is_dropped(self):
             reproducer = write_reproducer(self._pool.reproducer_folder(job), job, step, failure.message)
         return make_error(job, step.stage, step.pass_name, failure, reproducer)
 

@@ -18,8 +18,8 @@ from precast.worker.batch import Message
 from precast.worker.cluster import ClusterLost, WorkerGone
 from precast.worker.runner import BatchRunner
 
-CONNECT_SECONDS = 30
 MOST_RESTARTS = 3
+CONNECT_TRIES = 3  # a head gives what it starts for each build half a minute, which is little where much runs
 
 
 class RayCluster:
@@ -64,9 +64,14 @@ class RayCluster:
 
 def connect(address: str, place: str) -> RayCluster:
     """The cluster behind a head; `ClusterLost` when it cannot be used."""
-    try:
-        ray.init(f"ray://{place}", logging_level=logging.CRITICAL, log_to_driver=False)
-        resources: dict[str, Any] = ray.cluster_resources()
-    except (RayError, ConnectionError, TimeoutError) as error:
-        raise ClusterLost(f"no Ray head answers there ({type(error).__name__})") from None
-    return RayCluster(address, max(1, int(resources.get("CPU", 0))))
+    for tries_left in reversed(range(CONNECT_TRIES)):
+        try:
+            ray.init(f"ray://{place}", logging_level=logging.CRITICAL, log_to_driver=False)
+            resources: dict[str, Any] = ray.cluster_resources()
+            return RayCluster(address, max(1, int(resources.get("CPU", 0))))
+        except ConnectionAbortedError:
+            if not tries_left:
+                raise ClusterLost("its head starts no server for this build") from None
+        except (RayError, ConnectionError, TimeoutError) as error:
+            raise ClusterLost(f"no Ray head answers there ({type(error).__name__})") from None
+    raise AssertionError("the last try returns or raises")

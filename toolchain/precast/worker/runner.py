@@ -7,10 +7,12 @@ is gone when it is answered. A machine whose tools are not those that a job was 
 
 from __future__ import annotations
 
+import secrets
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,9 +64,27 @@ class BatchRunner:
         remove_abandoned()
         self._reproducers = Scratch()
         self._pool = WorkerPool(count, reproducers=Path(self._reproducers.name))
+        self._lock = threading.Lock()
+        self._running: dict[str, list[Future[UnitResult]]] = {}  # by the name of their message
 
-    def run(self, message: Message) -> Message:
-        """Answers one message."""
+    def drop(self, name: str) -> None:
+        """Ends the jobs of a message that has been let in: nobody waits for them any more."""
+        with self._lock:
+            running = self._running.pop(name, [])
+        self._pool.drop(running)
+
+    def run(self, message: Message, name: str = "") -> Message:
+        """Answers one message; it can be dropped by its name, which no other has."""
+        name = name or secrets.token_hex(8)
+        with self._lock:
+            self._running[name] = []
+        try:
+            return self._answer_all(message, name)
+        finally:
+            with self._lock:
+                self._running.pop(name, None)
+
+    def _answer_all(self, message: Message, name: str) -> Message:
         text, blobs = message
         try:
             batch = from_json(text, Batch)
@@ -78,14 +98,19 @@ class BatchRunner:
                 return write_message(Answers(refusal=difference))
         scratch = Scratch()
         try:
-            return self._run(batch, checked(blobs), Path(scratch.name))
+            return self._run(name, batch, checked(blobs), Path(scratch.name))
         finally:
             scratch.remove()
 
-    def _run(self, batch: Batch, blobs: Mapping[str, bytes], folder: Path) -> Message:
+    def _run(self, name: str, batch: Batch, blobs: Mapping[str, bytes], folder: Path) -> Message:
         store = Store(folder / "store")
         jobs = [self._place(sent, blobs, folder / "project", store) for sent in batch.jobs]
         running = [self._pool.submit(job) for job in jobs]
+        with self._lock:
+            dropped = name not in self._running
+            self._running[name] = running
+        if dropped:
+            self._pool.drop(running)
         found = [self._answer(future, store) for future in running]
         return write_message(Answers(tuple(each for each, _ in found)), (blob for _, made in found for blob in made))
 
@@ -104,7 +129,7 @@ class BatchRunner:
     def _answer(self, future: Future[UnitResult], store: Store) -> tuple[Answer, tuple[bytes, ...]]:
         try:
             gathered = gather_unit(future.result(), store)
-        except PrecastError as error:
+        except (PrecastError, CancelledError) as error:
             return Answer(failure=str(error)), ()
         if gathered is None:
             return Answer(failure="the store has lost a part of it"), ()
