@@ -358,6 +358,45 @@ def test_upkeep_counts_removes_the_oldest_and_finds_damage(tmp_path):
     assert count_items(place).entries == 1
 
 
+def test_upkeep_leaves_alone_what_is_no_part_of_a_cache(tmp_path):
+    place, cache = FolderPlace(tmp_path), Cache(str(tmp_path))
+    cache.put(KEY, ENTRY, whole=False)
+    others = [tmp_path / kind / name for kind in ("ac", "cas") for name in ("README", KEY.upper(), f".{KEY}.new.tmp")]
+    drafts = [tmp_path / "ac" / f".{KEY}.old.tmp", tmp_path / "cas" / f".{OTHER}.old.tmp"]
+    for path in (*others, *drafts):
+        path.write_text("somebody's")
+    for path in drafts:  # of a writer that was killed, two days ago
+        os.utime(path, (time.time() - 2 * 86400,) * 2)
+    assert not list(find_damaged(place)) and count_items(place).entries == 1
+    shrink(place, 0)
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(others)
+
+
+def test_upkeep_beside_readers_and_writers(tmp_path):
+    """What is read while everything goes is whole or absent, and nobody is told of damage."""
+    place, wrong, over = FolderPlace(tmp_path), [], threading.Event()
+    keys = [hashlib.sha256(bytes([number])).hexdigest() for number in range(8)]
+
+    def use(number: int) -> None:
+        cache, entry = Cache(str(tmp_path)), ENTRY if number else LARGE
+        while not over.is_set():
+            cache.put(keys[number], entry, whole=False)
+            found = [cache.get(key) for key in keys]
+            if any(each not in (None, LARGE, ENTRY) for each in found) or cache.warnings:
+                wrong.append(cache.warnings)
+
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(6):
+        shrink(place, 0)
+        wrong += [item for item in find_damaged(place)]
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
 @pytest.mark.parametrize(
     "url, fault",
     [
@@ -365,6 +404,11 @@ def test_upkeep_counts_removes_the_oldest_and_finds_damage(tmp_path):
         ("", "it is empty"), ("http://", "it names no host or bucket"), ("http://[x/", "it is no address"),
         ("http://host:x", "it is no address"), ("ftp://host", "`ftp://` is no place that Precast knows"),
         ("file://host/x", "a folder's address is its path, or begins with `file:///`"),
+        ("s3:/bucket/x", "two slashes come after `s3:`"), ("https:host/x", "two slashes come after `https:`"),
+        ("here: a/b", ""), ("HTTP://host", "`HTTP://` is no place that Precast knows"),
+        ("https://host/x?a=b", "it has more than a path: entries have names below one"),
+        ("https://host/x#a", "it has more than a path: entries have names below one"),
+        ("a\0b", "it holds a control character"), ("http://host/\n", "it holds a control character"),
     ],
 )  # fmt: skip
 def test_addresses(url, fault):
@@ -373,6 +417,7 @@ def test_addresses(url, fault):
 
 def test_words():
     assert shown("https://ann:secret@host/x@y") == "https://host/x@y" and shown("/a@b") == "/a@b"
+    assert shown("https://ann:sec/ret@host/x", whole=False) == "https://host/x"
     assert [parse_size(text) for text in ("5", "1.5 kB", "2GiB", "10G")] == [5, 1500, 2 << 30, 10**10]
     sizes = {0: "0 B", 999: "999 B", 1000: "1.0 kB", 1_560_000: "1.6 MB", 2e12: "2.0 TB"}
     assert [format_size(size) for size in sizes] == list(sizes.values())

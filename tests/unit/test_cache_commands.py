@@ -53,7 +53,11 @@ def test_a_bucket_that_is_not_there_is_told(capsys, monkeypatch):
     assert capsys.readouterr().err == "error: the cache at s3://nobody/x fails: there is no such bucket\n"
 
 
+SECRET = "ann:sec/ret@"
 ADDRESSES = {
+    f"http://{SECRET}host:port/x": "`http://host:port/x` is no address of a cache: it is no address",
+    f"ftp://{SECRET}host/x": "`ftp://host/x` is no address of a cache",
+    f"s3:/{SECRET}bucket": "is no address of a cache: two slashes come after `s3:`",
     "ftp://host/x": "`ftp://` is no place that Precast knows",
     "s3://": "it names no host or bucket",
     "http://": "it names no host or bucket",
@@ -66,6 +70,7 @@ def test_an_address_that_is_none_is_told(capsys, action, address, cause):
     assert main(["cache", action, "--cache", address]) == 1
     out, err = capsys.readouterr()
     assert out == "" and err.startswith("error: ") and cause in err.splitlines()[0]
+    assert "sec" not in err
 
 
 def test_a_server_that_does_not_list_and_a_size_that_is_none(tmp_path, capsys):

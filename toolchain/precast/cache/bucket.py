@@ -12,7 +12,7 @@ from typing import Any
 
 import fsspec
 
-from precast.cache.place import KINDS, CacheFault, Item
+from precast.cache.place import KINDS, NAME, CacheFault, Item
 from precast.cache.settings import BUCKETS
 from precast.errors import ToolError, printable
 
@@ -48,10 +48,12 @@ class BucketPlace:
 
     def get(self, kind: str, name: str, most: int) -> bytes | None:
         try:
-            return bytes(self._files.cat_file(self._path(kind, name)))
+            return bytes(self._files.cat_file(self._path(kind, name), start=0, end=most + 1))
         except FileNotFoundError:
             return None
         except Exception as error:
+            if "range" in str(error).lower():  # of an object without bytes no range can be had
+                return b""
             raise _fault(error) from None
 
     look = get
@@ -68,6 +70,8 @@ class BucketPlace:
             self._refuse_absent()
         for kind in KINDS:
             for path, about in found[kind].items():
+                if not NAME.fullmatch(path.rpartition("/")[2]):
+                    continue
                 used = about.get("LastModified") or about.get("last_modified") or about.get("updated")
                 seconds = used.timestamp() if isinstance(used, datetime) else 0.0
                 yield Item(kind, path.rpartition("/")[2], int(about.get("size") or 0), seconds)
@@ -95,6 +99,9 @@ class BucketPlace:
             pass
         except Exception as error:
             raise _fault(error) from None
+
+    def remove_abandoned(self) -> None:
+        """Nothing: an object is there when all of it is."""
 
     def _path(self, kind: str, name: str) -> str:
         return f"{self._root}/{kind}/{name}"

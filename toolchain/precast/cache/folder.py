@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from precast.bounded import IrregularFileError, read_bounded
-from precast.cache.place import KINDS, CacheFault, Item
+from precast.cache.place import KINDS, NAME, CacheFault, Item
 from precast.errors import ToolError
-from precast.store import reason_of, write_file
+from precast.store import is_draft, reason_of, write_file
+
+ABANDONED_SECONDS = 24 * 3600  # after which nobody still writes a draft, whatever its clock says
 
 
 class FolderPlace:
@@ -56,12 +59,21 @@ class FolderPlace:
                         status = file.stat()
                     except FileNotFoundError:  # gone meanwhile
                         continue
-                    if file.is_file() and not file.name.startswith("."):
+                    if file.is_file() and NAME.fullmatch(file.name):
                         yield Item(kind, file.name, status.st_size, status.st_mtime)
 
     def remove(self, item: Item) -> None:
         with _telling_faults():
             (self.root / item.kind / item.name).unlink()
+
+    def remove_abandoned(self) -> None:
+        now = time.time()
+        for kind in KINDS:
+            with _telling_faults(), os.scandir(self.root / kind) as files:
+                for file in files:
+                    with _telling_faults():
+                        if is_draft(file.name) and now - file.stat(follow_symlinks=False).st_mtime > ABANDONED_SECONDS:
+                            os.unlink(file.path)
 
 
 @contextlib.contextmanager

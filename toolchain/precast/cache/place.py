@@ -6,12 +6,14 @@ does not do its part.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 BLOBS, MESSAGES = "cas", "ac"
 KINDS = (BLOBS, MESSAGES)
+NAME = re.compile("[0-9a-f]{64}")  # of anything that a cache keeps
 
 
 class CacheFault(Exception):
@@ -47,9 +49,13 @@ class Place(Protocol):
 class Listed(Place, Protocol):
     """A place that can say what it holds."""
 
-    def items(self) -> Iterator[Item]: ...
+    def items(self) -> Iterator[Item]:
+        """All that a cache keeps there; files of other names are none of its own."""
 
     def look(self, kind: str, name: str, most: int) -> bytes | None:
         """As `get`, but that is no use of it."""
 
     def remove(self, item: Item) -> None: ...
+
+    def remove_abandoned(self) -> None:
+        """Removes what writers left that were killed, and is nothing that `items` gives."""

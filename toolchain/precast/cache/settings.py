@@ -72,8 +72,10 @@ def find_address_fault(url: str) -> str:
 def shown(url: str, *, whole: bool = True) -> str:
     """An address for messages: without the password that it may hold. Of one that is not `whole` nobody knows where
     a password ends."""
+    if not whole:
+        return re.sub(r"^(\w+:/*).*@", r"\1", url)
     scheme, separator, rest = url.partition("://")
-    host, slash, path = rest.partition("/") if whole else (rest, "", "")
+    host, slash, path = rest.partition("/")
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}" if separator else url
 
 

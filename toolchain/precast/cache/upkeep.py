@@ -33,6 +33,7 @@ def count_items(place: Listed) -> Holdings:
 def shrink(place: Listed, limit: int) -> Holdings:
     """Removes what was used longest ago until at most `limit` bytes are left; what has gone."""
     items = sorted(place.items(), key=lambda item: (-item.used, item.kind, item.name))
+    place.remove_abandoned()
     left, gone = 0, []
     for item in items:
         left += item.size
