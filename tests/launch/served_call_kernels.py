@@ -12,6 +12,15 @@ class Mode(enum.IntEnum):
     FAST = 1
 
 
+class Level(enum.IntEnum):
+    LOW = 5
+    HIGH = 6
+
+
+class Word(str, enum.Enum):
+    LEFT = "left"
+
+
 class Settings:
     """An object of a kind that no digest can describe."""
 

@@ -25,12 +25,12 @@ from triton.runtime.autotuner import Autotuner, Heuristics
 from triton.runtime.jit import JITFunction, KernelInterface
 
 from precast.engines.source_digest import digest_source
-from precast.spec.model import Argument
+from precast.spec.model import Argument, Constant, Spelled
 
 HERE = Path(__file__).parent
 
 
-def unit_of(kernel: str, dtype: str, block: int, mode: int = 1, align: int = 16) -> TestUnit:
+def unit_of(kernel: str, dtype: str, block: int, mode: Constant = 1, align: int = 16) -> TestUnit:
     arguments = [
         Argument("out", f"*{dtype}", divisibility=align), Argument("x", f"*{dtype}", divisibility=align),
         Argument("alpha", "fp32"), Argument("n", "i32"), Argument("BLOCK", "constexpr", value=block),
@@ -113,6 +113,38 @@ def test_python_is_not_asked_again(known, name):
         out[:] = 0
         assert ours_called(lambda: SAME[name](out, x)) == []
     assert (out == 2).all()
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """Units of members of enumerations; the last one is of a module that nobody imports."""
+    module = "served_call_kernels"
+    modes = [f"{module}:Level.LOW", f"({module}:Level.LOW,({module}:Word.LEFT,2))", f"{module}:Word.LEFT",
+             f"{module}:Level.GONE", "nobody_imports:Level.HIGH"]  # fmt: skip
+    units = [unit_of("scale", "fp32", 64, mode) for mode in [*map(Spelled, modes), 7]]
+    units += [unit_of("scale", "fp32", 64, Spelled(f"{module}:Mode.FAST")), unit_of("scale", "fp32", 256, 1)]
+    release = build_release(tmp_path_factory.mktemp("named"), units, name="named", selection=())
+    sys.path.insert(0, str(release / "python"))
+    try:
+        return importlib.import_module("named")
+    finally:
+        sys.path.remove(str(release / "python"))
+
+
+LEVEL, WORD = kernels.Level, kernels.Word
+
+
+def test_a_number_is_as_good_as_the_member_that_a_unit_has(named):
+    taken = [5, LEVEL.LOW, constexpr(5), "left", WORD.LEFT, (5, ("left", 2)), (LEVEL.LOW, ("left", 2)),
+             (LEVEL.LOW, (WORD.LEFT, 2)), 7, 1, kernels.Mode.FAST]  # fmt: skip
+    with named.serve():
+        for _ in range(2):
+            assert all(call(MODE=mode) for mode in taken)
+            assert call(MODE=1, BLOCK=256) and call(MODE=kernels.Mode.FAST, BLOCK=256)
+        assert ours_called(lambda: [call(MODE=mode) for mode in taken], "named") == []
+        for wrong in (6, LEVEL.HIGH, True, 5.0, None, "LEFT", (5, ("left", True)), (6, ("left", 2)), 0):
+            with pytest.raises(RuntimeError, match="the release cannot run `scale`"):
+                call(MODE=wrong)
 
 
 def test_specializations_stand_beside_each_other(known):

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from precast.spec.spelling import Spelled, format_constant, spell
+from precast.spec.spelling import Spelled, format_constant, items_of, spell
 
 DTYPES = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "bool": "i1", "int1": "i1",
@@ -128,9 +128,35 @@ def unwrapped(value: Any) -> Any:
 
 
 def number_of(value: Any) -> Any:
-    """What a member of an enumeration of numbers or texts is besides; None for any other value."""
+    """What a member of an enumeration of numbers or texts is besides, or a tuple that has one; else None."""
     value = unwrapped(value)
+    if type(value) is tuple:
+        items = [number_of(item) for item in value]
+        known = tuple(item if found is None else found for item, found in zip(value, items, strict=True))
+        return plain(known) if any(found is not None for found in items) else None
     return plain(value.value) if isinstance(value, enum.Enum) and isinstance(value, int | str) else None
+
+
+def number_of_constant(value: Any) -> Any:
+    """The same of a unit's constant, as far as the program has the module that it names."""
+    if not isinstance(value, Spelled):
+        return None
+    if value.is_tuple:
+        items = [number_of_constant(item) for item in items_of(value)]
+        known = (item if found is None else found for item, found in zip(items_of(value), items, strict=True))
+        return spell(tuple(known)) if any(found is not None for found in items) else None
+    module, _, name = value.text.partition(":")
+    try:
+        return number_of(operator.attrgetter(name)(_find_module(module))) if name else None
+    except AttributeError:
+        return None
+
+
+def _find_module(name: str) -> Any:
+    """A module that is imported, under the name that `_module_of` gives it; None where it is not."""
+    main = sys.modules.get("__main__")
+    is_main = name not in sys.modules and Path(getattr(main, "__file__", None) or "").stem == name
+    return main if is_main else sys.modules.get(name)
 
 
 def _module_of(kind: type) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from precast.launch.package.calls import LONG, Call, place_of, plain
+from precast.launch.package.calls import LONG, Call, number_of_constant, place_of, plain
 from precast.spec.spelling import Spelled, python_value
 
 # Options of Triton that decide nothing on a CPU, whatever their value.
@@ -59,9 +59,12 @@ class Unit:
     def has_constants(self, constants: dict[str, Any], numbers: Mapping[str, Any] = MappingProxyType({})) -> bool:
         """Whether these are its constexprs; `numbers` has what members of enumerations are besides."""
         return self.constants.keys() == constants.keys() and all(
-            _is_same(value, self.constants[name]) or (name in numbers and _is_same(numbers[name], self.constants[name]))
-            for name, value in constants.items()
+            _is_as_good(value, numbers.get(name), self.constants[name]) for name, value in constants.items()
         )
+
+    def has(self, constants: dict[str, Any]) -> bool:
+        """Whether it has these very values."""
+        return all(_is_same(value, self.constants[name]) for name, value in constants.items())
 
     def disagreement(self, options: dict[str, Any]) -> str:
         """The first option that the unit was not compiled with; empty where there is none."""
@@ -109,6 +112,7 @@ class Variants:
     def _choose(self, call: Call, options: dict[str, Any], place: str) -> Plan | Miss | None:
         """The plan; why there is none; None where it depends on the device, and `place` does not say which."""
         fitting = [unit for unit in self.units if unit.has_constants(call.constants, call.numbers)]
+        fitting = [unit for unit in fitting if unit.has(call.constants)] or fitting  # the values themselves first
         if not fitting:
             return Miss(f"no variant has {describe_values(call.constants)}", AT_CONSTANTS)
         refused = {unit.target: unit.disagreement(options) for unit in fitting if unit.disagreement(options)}
@@ -165,6 +169,14 @@ def read_variants(release: Any) -> dict[str, list[Variants]]:
 
 def _is_same(value: Any, other: Any) -> bool:
     return type(value) is type(other) and bool(value == other)
+
+
+def _is_as_good(value: Any, number: Any, own: Any) -> bool:
+    """Whether a value, or the number that it is besides, is a unit's constant, or the number that that is besides: as
+    Python compares members of enumerations, and so Triton's cache."""
+    values = [value] if number is None else [value, number]
+    owns = [own] if (own_number := number_of_constant(own)) is None else [own, own_number]
+    return any(_is_same(one, other) for one in values for other in owns)
 
 
 def _constant_of(described: Any) -> Any:
