@@ -57,13 +57,14 @@ def repeated_kernel(out, a, b, rounds, BATCH: tl.constexpr, M: tl.constexpr, N: 
             tl.load(a + (item * M + row) * N + column),
             tl.load(b + (item * N + tl.arange(0, N)[None, :, None]) * N + column),
         )
-        total = tl.zeros([2, M, N], tl.int32)
+        total = tl.full([2, M, N], 3, tl.int32)
         place = (item * M + row) * N + column
     else:
         row, column = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
         x, y = tl.load(a + row * N + column), tl.load(b + tl.arange(0, N)[:, None] * N + column)
-        total = tl.zeros([M, N], tl.int32)
+        total = tl.full([M, N], 3, tl.int32)
         place = row * N + column
+    total = tl.dot(x, y, total)
     for _ in range(rounds):
         total = tl.dot(x, y, total)
     tl.store(out + place, total)
@@ -107,15 +108,16 @@ def test_products_of_bytes(form, level):
         assert all((word in kernel.loops) is (word == BYTES.get(level)) for word in set(BYTES.values()))
 
 
+@pytest.mark.parametrize("rows", [8, 16])
 @pytest.mark.parametrize("batch", [False, True])
-def test_a_factor_that_stays(batch):
+def test_a_factor_that_stays(batch, rows):
     rng = np.random.default_rng(3)
-    a, b = bytes_at_random(rng, (2, 8, 32)), bytes_at_random(rng, (2, 32, 32))
-    out = np.zeros((2, 8, 32), np.int32)
+    a, b = bytes_at_random(rng, (2, rows, 32)), bytes_at_random(rng, (2, 32, 32))
+    out = np.zeros((2, rows, 32), np.int32)
     types = {"out": "*i32", "a": "*i8", "b": "*i8", "rounds": "i32"}
-    kernel = build(repeated_kernel, types, {"BATCH": batch, "M": 8, "N": 32}, level=LEVELS[-1])
+    kernel = build(repeated_kernel, types, {"BATCH": batch, "M": rows, "N": 32}, level=LEVELS[-1])
     kernel((1,), out, a, b, 3)
-    expected = 3 * (a.astype(np.int32) @ b.astype(np.int32))
+    expected = 3 + 4 * (a.astype(np.int32) @ b.astype(np.int32))
     assert np.array_equal(out[: 1 + batch], expected[: 1 + batch])
 
 

@@ -35,7 +35,7 @@ def main(first, count):
     for form in ("plain", "turned", "left turned", "computed"):
         grouped.test_products_of_bytes(form, LEVEL)
     for answer in (False, True):
-        grouped.test_a_factor_that_stays(answer)
+        grouped.test_a_factor_that_stays(answer, 16)
         grouped.test_a_mask_that_counts_elements(LEVEL, answer)
     found = 0
     for seed in range(first, first + count):

@@ -137,23 +137,19 @@ class _Product:
         if isinstance(place, Buffer) and self._is_last_use(value, place):
             return place, False
         target = self._target_in_place(value)
-        if target or self._is_constant():
-            return target or self.context.allocate(value.type), True
-        buffer = self.context.allocate(value.type)
+        buffer = target or self.context.allocate(value.type)
+        if (target and not self.matrices) or self._is_constant(zero=self.matrices):
+            return buffer, True
         self.kernel.write_value(self.kernel, value, buffer)
         return buffer, False
 
-    def _is_constant(self) -> bool:
+    def _is_constant(self, zero: bool) -> bool:
+        """Whether c is one number, or, where that is asked, +0."""
         made = self.c.definition
-        constant = made is not None and made.name == "arith.constant" and self.c not in self.context.places
-        return constant and made is not None and bool(made.attributes["value"].splat)
-
-    def _is_zero(self) -> bool:
-        made = self.c.definition
-        if made is None or not self._is_constant():
+        if made is None or made.name != "arith.constant" or self.c in self.context.places:
             return False
-        number = made.attributes["value"].values[0]
-        return number == 0 and math.copysign(1, number) == 1
+        value = made.attributes["value"]
+        return bool(value.splat) and (not zero or (value.values[0] == 0 and math.copysign(1, value.values[0]) == 1))
 
     def _is_last_use(self, value: Value, place: Buffer) -> bool:
         """Whether the buffer may be overwritten: this product's c alone reads it, and no other value lives there."""
@@ -193,16 +189,15 @@ class _Product:
             rows = factors.find_rows(reach)
             panels = self.kernel.packed.get(self.operation) or factors.find_panels(reach)
             bounds = self._find_bounds(rows, panels, reach)
-            from_zero = self.matrices and lazy and self._is_zero()
-            if lazy and not (bounds.cover(self.tile) and (from_zero or not self.matrices)):
+            if lazy and not bounds.cover(self.tile):
                 self.kernel.write_value(self.kernel, self.c, sums)
-                lazy = from_zero = False
+                lazy = False
             if self.group and self.matrices:
                 total, before = self._find_sums(sums, batch), self._find_before()
                 matrices = MatrixTiles(
                     context, self.tile, self.group, rows.matrix, panels.matrix, total, bounds, before
                 )
-                matrices.emit(from_zero)
+                matrices.emit(from_zero=lazy)
                 return
 
             excess = self._sum_excess(panels.matrix) if self.group and self.group.unsigned else None
