@@ -51,12 +51,15 @@ class Factors:
     def find_rows(self, reach: Reach) -> Packed:
         """A where it lies, if all that is read of it is there and columns beyond a reach need not be left out."""
         b, tile = self.context.b, self.tile
-        source = self._find_source(self.a, (b.index(tile.m), self._find_depth(reach)))
+        size = self.group.size if self.group else 1
+        depth = b.index(tile.k * size) if self.group else self._find_depth(reach)
+        source = self._find_source(self.a, (b.index(tile.m), depth))
         if source is None:
             return self.pack_rows()
-        bytes_ = b.integer("muli", source.stride, element_bytes(self.element))
+        element = self.a.type.element
+        bytes_ = b.integer("muli", source.stride, element_bytes(element))
         near = b.compare("ne", b.integer("andi", bytes_, _FAR_BYTES - 1), b.index(0))
-        lying = Matrix(source.base.name, self.element, (source.stride, 1))
+        lying = Matrix(source.base.name, element, (source.stride, size))
         return self._choose(lying, [source.allowed, near, *self._reaches(reach.columns, tile.n)], self.pack_rows)
 
     def find_panels(self, reach: Reach) -> Packed:
@@ -71,7 +74,10 @@ class Factors:
         return self._choose(lying, [source.allowed, close, *self._reaches(reach.rows, tile.m)], self.pack_panels)
 
     def _find_source(self, value: Value, extents: tuple[Scalar, Scalar]) -> Source | None:
-        return None if self.batch or self.group else find_source(self.context, value, self.element, extents)
+        """Where a factor lies as it is multiplied, if it does: of matrices of words, A."""
+        if self.batch or (self.group and not (self.group.matrices and value is self.a)):
+            return None
+        return find_source(self.context, value, value.type.element if self.group else self.element, extents)
 
     def _find_depth(self, reach: Reach) -> Scalar:
         """How far along K is read."""
@@ -93,7 +99,7 @@ class Factors:
         here = fields(Packed(lying, self._known_finite()))
         pointer, *strides, finite = context.branch(allowed, here, lambda: here, lambda: fields(pack()))
         known = [each for each in (*strides, finite) if isinstance(each, Scalar)]
-        return Packed(Matrix(pointer.name, self.element, (*known[:-1], 1)), known[-1])
+        return Packed(Matrix(pointer.name, lying.element, (*known[:-1], lying.strides[-1])), known[-1])
 
     def _reaches(self, count: Scalar | None, size: int) -> list[Plain]:
         return [] if count is None else [self.context.b.compare("sge", count, self.context.b.index(size))]
@@ -195,7 +201,10 @@ class Factors:
         if not isinstance(place, Buffer) or group.unsigned or self.batch or place.turned:
             place = context.allocate(Type(type_.element, type_.shape[-2:]))
             self._copy_rows(group, place)
-        return Packed(Matrix.of(Buffer(place.pointer, "i32", (tile.m, tile.k))), self._known_finite())
+        rows = Buffer(place.pointer, "i32", (tile.m, tile.k))
+        if group.matrices:
+            rows = Buffer(place.pointer, type_.element, (tile.m, tile.k), (tile.k * group.size, group.size))
+        return Packed(Matrix.of(rows), self._known_finite())
 
     def _copy_rows(self, group: Group, buffer: Buffer) -> None:
         context = self.context
