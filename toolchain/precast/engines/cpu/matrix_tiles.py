@@ -65,10 +65,16 @@ class MatrixTiles:
         height = min(_SIDE, tile.m)
 
         def round_(k: Scalar, totals: list[Plain]) -> Sequence[Plain]:
-            lefts = [self._load(self.rows, (b.integer("addi", row, down), k), height, tile.steps) for down in below]
-            rights = [self._load(self.panels, (part.panel, k, b.index(across)), tile.steps) for across in beside]
-            pairs = [(left, right) for left in lefts for right in rights]
-            return [self._multiply(height, *pair, total) for pair, total in zip(pairs, totals, strict=True)]
+            """Each factor is loaded right before its first product: loads and products run beside one another."""
+            rights: dict[int, Scalar] = {}
+            added = []
+            for number, down in enumerate(below):
+                left = self._load(self.rows, (b.integer("addi", row, down), k), height, tile.steps)
+                for total, across in zip(totals[number * len(beside) :], beside, strict=False):
+                    if across not in rights:
+                        rights[across] = self._load(self.panels, (part.panel, k, b.index(across)), tile.steps)
+                    added.append(self._multiply(height, left, rights[across], total))
+            return added
 
         starts = [self._zero(height) if from_zero else self._load(self.sums, place, height) for place in places]
         totals = b.loop(b.index(0), self._depth(), tile.steps, starts, round_)
