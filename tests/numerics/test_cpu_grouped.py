@@ -178,14 +178,24 @@ def test_products_of_matrices_as_llvm_spells_them_out():
     assert int(done.stdout.split()[0]) >= 5
 
 
-def test_products_of_bf16():
-    """The sum of 64 products, in any order: 64 ulp of the sum of their magnitudes."""
+@pytest.mark.parametrize(("form", "size"), [("plain", 16), ("plain", 64), ("turned", 32), ("left turned", 32)])
+def test_products_of_bf16(form, size):
+    """Sums of k products, in any order: k ulp of the sum of magnitudes. What is not finite reaches what it must."""
     rng = np.random.default_rng(5)
     types, constants = product("bf16", "fp32")
-    kernel = build(product_kernel, types, constants, level=LEVELS[-1])
-    a, b = (to_bf16(rng.standard_normal(shape).astype(np.float32)) for shape in ((13, 64), (64, 50)))
-    c, out = rng.standard_normal((16, 64)).astype(np.float32), np.zeros((16, 64), np.float32)
-    kernel((1,), out, a, b, c, 13, 50, 64, 64, 50)
-    left, right = np.zeros((16, 64)), np.zeros((64, 64))
-    left[:13], right[:, :50] = from_bf16(a), from_bf16(b)
-    assert (np.abs(out - (c + left @ right)) <= 64 * 2.0**-24 * (np.abs(c) + np.abs(left) @ np.abs(right))).all()
+    kernel = build(product_kernel, types, {**constants, "FORM": form, "BM": size, "BN": 64}, level=LEVELS[-1])
+    for m, n, k in [(size - 3, 50, 64), (size, 64, 90), (size, 64, 96)] if form != "left turned" else [(size, 64, 70)]:
+        a, b = (to_bf16(rng.standard_normal(shape).astype(np.float32)) for shape in ((m, k), (k, n)))
+        a[1, 2], b[3, 4] = to_bf16(np.array([np.inf, np.nan], np.float32))
+        c, out = rng.standard_normal((size, 64)).astype(np.float32), np.zeros((size, 64), np.float32)
+        stored = [np.ascontiguousarray(x.T) if form == name else x for x, name in ((a, "left turned"), (b, "turned"))]
+        kernel((1,), out, *stored, c, m, n, k, stored[0].shape[1], stored[1].shape[1])
+        left, right = np.zeros((size, k)), np.zeros((k, 64))
+        left[:m], right[:, :n] = from_bf16(a), from_bf16(b)
+        with np.errstate(invalid="ignore"):
+            expected, size_ = c + left @ right, np.abs(c) + np.abs(left) @ np.abs(right)
+        finite = np.isfinite(expected)
+        assert (np.abs(out - expected)[finite] <= k * 2.0**-24 * size_[finite]).all()
+        assert np.array_equal(out[~finite], expected[~finite].astype(np.float32), equal_nan=True)
+        assert not finite[1].any()
+        assert not finite[:, 4].any()

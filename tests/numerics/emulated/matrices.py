@@ -31,7 +31,8 @@ def main(first, count):
     llvm.set_option("emulated", "-enable-x86-scalar-amx=true")
     object._target_machine = target_machine
     grouped.LEVELS = [LEVEL]
-    grouped.test_products_of_bf16()
+    for form, size in (("plain", 16), ("plain", 64), ("turned", 32), ("left turned", 32)):
+        grouped.test_products_of_bf16(form, size)
     for form in ("plain", "turned", "left turned", "computed"):
         grouped.test_products_of_bytes(form, LEVEL)
     for answer in (False, True):
