@@ -11,7 +11,6 @@ from precast.artifact import UnitResult
 from precast.codec import from_json
 from precast.graph.index import Index
 from precast.graph.order import Cost
-from precast.job import Job
 from precast.release.budget import BudgetError, check_budget
 from precast.release.manifest import ManifestFile
 from precast.worker.meter import Meter
@@ -88,14 +87,15 @@ def test_jobs_that_run_at_once_fit_into_memory(tmp_path, monkeypatch):
         """All that may start now, in MiB."""
         found = []
         while pool._find_fitting(None):
-            found.append(pool.take(None).job)
-        running.extend(found)
+            running.append(idle.pop())
+            found.append(pool.take(running[-1], None).job)
         return tuple(each.expected_bytes >> 20 for each in found)
 
     def end() -> None:
-        pool.ended(running.pop(0), well=True)
+        idle.append(running.pop(0))
+        pool.ended(idle[-1], well=True)
 
-    running: list[Job] = []
+    idle, running = [*pool._seats], []
     assert take() == (300, 300, 400)
     end()
     assert take() == ()

@@ -1,11 +1,15 @@
 """However a project is built, its release is the same, byte for byte."""
 
+import contextlib
 import importlib.metadata
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import sysconfig
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +18,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
 
 from builds import make_tree, read_release
 from clusters import DaskCluster, RayCluster
-from tree import Tree
+from tree import COMPILER, Tree
 
 import precast
 
 UNREACHABLE = ("connection", "name resolution", "timed out", "proxyerror", "network is unreachable")
 TARGETS = ("cuda:90", "hip:gfx942")
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+OTHER = {"user": 12345, "group": 12345, "extra_groups": ()}  # who owns nothing
 Make = Callable[[str], Tree]
 
 
@@ -60,6 +65,43 @@ def test_by_many_jobs_elsewhere(make, wanted):
 @pytest.mark.all
 def test_in_another_locale(make, wanted):
     check(make("locale"), wanted, **ASCII)
+
+
+@pytest.fixture
+def others_python(tmp_path_factory) -> Iterator[str]:
+    """This Python, with all that it has, as it can be run by another user, who may not enter this one's home."""
+    if os.geteuid():
+        pytest.skip("it takes root, who can be another user")
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    for found in (sys._base_executable, *(f"{folder}/{name}" for folder in ("/usr/local/bin", "/usr/bin"))):
+        with contextlib.suppress(OSError):
+            if not subprocess.run([found, "-c", "import venv"], capture_output=True, check=False, **OTHER).returncode:
+                break
+    else:
+        pytest.skip(f"another user can run no {name}")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        subprocess.run([found, "-m", "venv", "--without-pip", f"{folder}/environment"], check=True, capture_output=True)
+        (packages,) = Path(folder).glob("environment/lib/python3*/site-packages")
+        (packages / "shared.pth").write_text(f"{Path(precast.__file__).parents[1]}\n{sysconfig.get_path('purelib')}\n")
+        yield f"{folder}/environment/bin/python"
+
+
+@pytest.mark.all
+def test_by_another_user(wanted, others_python):
+    folder = Path(others_python).parents[2]
+    tree = make_tree(folder / "p", 3, "sleep 0.01", TARGETS)
+    shutil.rmtree(tree.folder / "build")
+    tree.edit("SConstruct", COMPILER, "cc")
+    subprocess.run(["chown", "-R", f"{OTHER['user']}:{OTHER['group']}", tree.folder], check=True)
+    environment = {**os.environ, "HOME": str(folder / "home"), "USER": "somebody", "TZ": "Asia/Tokyo"}
+    command = [others_python, "-m", "precast", "build", "--json", "-j2"]
+    done = subprocess.run(command, cwd=tree.folder, env=environment, capture_output=True, text=True, timeout=600,
+                          check=False, umask=0o077, **OTHER)  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["built"] == 6
+    assert (tree.folder / "generated/demo/current").resolve().stat().st_uid == OTHER["user"]
+    assert read_release(tree) == wanted
 
 
 @pytest.mark.all
