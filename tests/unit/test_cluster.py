@@ -11,6 +11,7 @@ import pytest
 from small_projects import SETTINGS, SPEC, make_project, plan
 
 from precast.artifact import UnitResult
+from precast.cli import main
 from precast.codec import from_json, to_json
 from precast.engines import StageFailure
 from precast.engines.standin import StandinEngine
@@ -18,7 +19,7 @@ from precast.job import Job
 from precast.plan import make_job
 from precast.worker.batch import Answer, Answers, Batch, Message, checked, pack_batch, unpack_answer
 from precast.worker.cluster import ClusterExecutor, ClusterLost, WorkerGone, batch_size
-from precast.worker.connecting import find_address_fault
+from precast.worker.connecting import ADDRESS_HINT, find_address_fault
 from precast.worker.runner import BatchRunner
 from precast.worker.walk import run_job
 
@@ -348,9 +349,30 @@ def test_jobs_of_files_elsewhere_stay_here(tmp_path, runner):
         ("ray://[::1]:10001", ""),
         ("dask://host", "it names no host and port"),
         ("dask://host:x", "it names no host and port"),
+        ("dask://ann:secret@host:8786", "it names no host and port"),
+        ("dask://host:8786/", "it names no host and port"),
+        ("ray://a b:1", "it names no host and port"),
+        ("ray://host:99999", "there is no port 99999"),
+        ("ray://host:0", "there is no port 0"),
         ("tcp://host:8786", "`tcp` is no kind of cluster that Precast knows"),
         ("host", "`host` is no kind of cluster that Precast knows"),
     ],
 )
 def test_addresses(address, fault):
     assert find_address_fault(address) == fault
+
+
+WORKERS = {
+    "tcp://host:1": "error: `tcp://host:1` is no address of a cluster: `tcp` is no kind of cluster that Precast knows\n"
+    f"hint: {ADDRESS_HINT}\n",
+    "ray://host:1": "error: Ray starts its workers itself\n"
+    "hint: `ray start --address HOST:PORT` makes this machine a node\n",
+    "-j0": "error: 0 units at once build nothing\nhint: `-j` takes 1 or more\n",
+    "-j=-1": "error: -1 units at once build nothing\nhint: `-j` takes 1 or more\n",
+}
+
+
+@pytest.mark.parametrize(("word", "told"), WORKERS.items())
+def test_a_worker_of_nothing_is_told(capsys, word, told):
+    assert main(["worker", word]) == 1
+    assert capsys.readouterr() == ("", told)

@@ -10,6 +10,7 @@ import argparse
 import os
 import sys
 
+from precast.cli.build import check_jobs
 from precast.errors import SpecError, ToolError
 from precast.identity import Tools, merge_tools
 from precast.target import Target
@@ -29,6 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if refusal := check_jobs(arguments.jobs):
+        raise refusal
     command = find_command(arguments.address, arguments.jobs or default_worker_count()) if arguments.address else []
     for name, identity in find_tools():
         print(f"{name:24} {identity}", flush=True)

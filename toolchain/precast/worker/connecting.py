@@ -7,21 +7,25 @@ imported only for an address of its kind.
 from __future__ import annotations
 
 import importlib
+import re
 
 from precast.errors import ToolError
 from precast.worker.cluster import Cluster, ClusterLost
 
 KINDS = {"dask": "precast.worker.dask_cluster", "ray": "precast.worker.ray_cluster"}
+PLACE = re.compile(r"(?:[\w.-]+|\[[\w:.%]+\]):([0-9]{1,9})")
 ADDRESS_HINT = "`dask://HOST:PORT` of a scheduler, or `ray://HOST:PORT` of a Ray head's client server"
 
 
 def find_address_fault(address: str) -> str:
     """What is wrong with an address; "" for nothing."""
     kind, separator, place = address.partition("://")
-    host, colon, port = place.rpartition(":")
+    found = PLACE.fullmatch(place)
     if not separator or kind not in KINDS:
         return f"`{kind}` is no kind of cluster that Precast knows"
-    return "" if host and colon and port.isdigit() and "/" not in host else "it names no host and port"
+    if not found:
+        return "it names no host and port"
+    return "" if 0 < int(found[1]) < 1 << 16 else f"there is no port {found[1]}"
 
 
 def connect(address: str) -> Cluster:

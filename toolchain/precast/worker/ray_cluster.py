@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from collections import deque
 from typing import Any
 
@@ -66,7 +67,9 @@ def connect(address: str, place: str) -> RayCluster:
     """The cluster behind a head; `ClusterLost` when it cannot be used."""
     for tries_left in reversed(range(CONNECT_TRIES)):
         try:
-            ray.init(f"ray://{place}", logging_level=logging.CRITICAL, log_to_driver=False)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # what it says is said in our words
+                ray.init(f"ray://{place}", logging_level=logging.CRITICAL, log_to_driver=False)
             resources: dict[str, Any] = ray.cluster_resources()
             return RayCluster(address, max(1, int(resources.get("CPU", 0))))
         except ConnectionAbortedError:
