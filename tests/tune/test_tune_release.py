@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,8 @@ def note(given):
 
 
 @triton.autotune(
-    [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 256}, pre_hook=note), triton.Config({"BLOCK": 1024})],
+    [triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 256}, pre_hook=note), triton.Config({"BLOCK": 1024}),
+     triton.Config({"BLOCK": 48})],
     key=["n"],
     reset_to_zero=["out"],
 )
@@ -92,7 +95,8 @@ with shop.serve():
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory, sconstruct):
-    """A project with candidates of three configs, one of which computes something else for small sizes."""
+    """A project with candidates of three configs, one of which computes something else for small sizes;
+    a fourth does not compile."""
     files = {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": SPEC, "SConstruct": sconstruct}
     return make_candidates(tmp_path_factory.mktemp("tuned"), files)
 
@@ -102,7 +106,9 @@ def test_candidates_hold_every_config_and_are_never_the_current_release(project)
     assert sorted(each.name for each in home.iterdir()) == ["candidates"]
     table = json.loads((home / "candidates/current/python/shop/tuning.json").read_text())
     about = table["kernels"]["add"]["targets"]["cpu:x86-64-v3"]
-    assert [each["BLOCK"] for each in about["configs"]] == [64, 256, 1024]
+    assert [each["BLOCK"] for each in about["configs"]] == [64, 256, 1024, 48]
+    units = json.loads((home / "candidates/current/manifest.json").read_text())["units"]
+    assert len(units) == 3
     assert [each["sizes"] for each in about["problems"]] == [{"n": 100}, {"n": 2000}]
     assert about["problems"][1]["arguments"]["x"] == {"elements": 2000, "type": "fp32"}
 
@@ -122,9 +128,11 @@ def test_a_copy_measures_itself_and_refuses_a_config_with_another_result(measure
     evidence = json.loads(file.read_text())
     small, large = evidence["problems"]
     assert (small["sizes"], large["sizes"]) == ({"n": 100}, {"n": 2000})
-    assert [time is None for time in small["times"]] == [False, False, True]
+    assert [time is None for time in small["times"]] == [False, False, True, True]
     assert "another result than the author's" in small["faults"]["2"]
-    assert all(time > 0 for time in large["times"]) and "faults" not in large
+    assert all(time > 0 for time in large["times"][:3])
+    assert large["faults"] == {"3": small["faults"]["3"]} and "BLOCK" in large["faults"]["3"]
+    assert f"add: no time for BLOCK=48: {large['faults']['3']}\n" in done.stderr
     assert evidence["method"] == {"cache": "warm", "rounds": 2, "timer": "clock", "unit": "us"}
     assert "add: 2 of 2 problems" in done.stderr
 
@@ -133,11 +141,11 @@ def test_a_stopped_run_goes_on_where_it_stopped(measured):
     """What an unfinished file says is not measured again: a time that nothing could take stays."""
     _, file = measured
     evidence = json.loads(file.read_text())
-    evidence["problems"] = [{**evidence["problems"][0], "times": [1e9, 2e9, None]}]
+    evidence["problems"] = [{**evidence["problems"][0], "times": [1e9, 2e9, None, None]}]
     file.with_name(file.name + ".part").write_text(json.dumps(evidence))
     run(file.parent.parent, "-m", "shop.tune", "--rounds", "2", "-o", "evidence", PYTHONPATH="python")
     again = json.loads(file.read_text())
-    assert again["problems"][0]["times"] == [1e9, 2e9, None] and again["problems"][1]["times"][0] < 1e9
+    assert again["problems"][0]["times"] == [1e9, 2e9, None, None] and again["problems"][1]["times"][0] < 1e9
     assert not file.with_name(file.name + ".part").exists()
 
 
@@ -145,7 +153,7 @@ def test_a_stopped_run_goes_on_where_it_stopped(measured):
 def chosen(project, measured):
     """A release by evidence in which the author's config is never the best, and 1024 wins where it may."""
     evidence = json.loads(measured[1].read_text())
-    for problem, times in zip(evidence["problems"], ([4.0, 1.0, None], [9.0, 8.0, 1.0]), strict=True):
+    for problem, times in zip(evidence["problems"], ([4.0, 1.0, None, None], [9.0, 8.0, 1.0, None]), strict=True):
         problem["times"] = times
     (project / "tuning").mkdir()
     (project / "tuning/add.here.json").write_text(json.dumps(evidence))
@@ -184,8 +192,21 @@ def test_why_says_that_the_selection_changed(project, chosen):
     assert run(project, *why).stdout.splitlines()[1] == "  up to date"
     file = project / "tuning/add.here.json"
     before = file.read_text()
-    file.write_text(before.replace("[4.0, 1.0, null]", "[0.5, 1.0, null]"))
+    file.write_text(before.replace("[4.0, 1.0, null, null]", "[0.5, 1.0, null, null]"))
     try:
         assert run(project, *why).stdout.splitlines()[1] == "  selection changed: tuning/add.here.json"
     finally:
         file.write_text(before)
+
+
+@pytest.mark.all
+def test_a_kernel_of_which_no_candidate_compiles_is_an_error(tmp_path):
+    (tmp_path / "kernels").mkdir()
+    spec = SPEC.replace('configs = "source"', "configs = [{ BLOCK = 48 }, { BLOCK = 80 }]")
+    for name, text in {"pyproject.toml": SETTINGS, "kernels/add.py": KERNEL, "kernels/add.toml": spec}.items():
+        (tmp_path / name).write_text(text)
+    command = [sys.executable, "-m", "precast", "build", "--candidates", "-j1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1, done.stderr
+    assert "0 built, 0 reused, 2 failed" in done.stdout and not (tmp_path / "generated").exists()
+    assert done.stderr.count("error: arange's range must be a power of 2") == 1 and "Traceback" not in done.stderr

@@ -1,6 +1,7 @@
-"""Runs stale steps one after another, units at once: for a build of so little that SCons would take longer to begin.
+"""Runs stale steps one after another, units at once: for a build of so little that SCons would take longer to begin,
+and for candidates, which need not all compile.
 
-In: a session of few kernels, with no script that adds to the graph and nothing for a C compiler. Out: what a graph of
+In: a session, for the former with no script that adds to the graph and nothing for a C compiler. Out: what a graph of
 the same steps would leave, and tell.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 
-from precast.errors import PrecastError
+from precast.errors import BuildFailed, PrecastError
 from precast.graph.running import run_step, take_shared
 from precast.graph.session import Session
 from precast.graph.steps import Step
@@ -28,12 +29,30 @@ def run_directly(session: Session) -> None:
     session.begin()
     take_shared(session)
     session.prepare()
-    with ThreadPoolExecutor(session.executor.room, "precast-step") as threads:
-        for done in [threads.submit(_run, session, step) for step in session.declared_units]:
-            done.result()
+    _compile(session)
     for step in (*session.steps.packs, session.steps.release):
         if session.is_declared(step) and not (session.failures or session.interrupted):
             _run(session, step)
+
+
+def compile_candidates(session: Session) -> None:
+    """Compiles the stale candidates before there is a graph, for those that do not compile are not in it.
+
+    `BuildFailed` where a kernel has none left."""
+    _compile(session)
+    if session.interrupted:
+        raise SystemExit(1)
+    if session.left_out:
+        session.leave_out()
+    if session.failures:
+        raise BuildFailed(tuple(session.failures))
+
+
+def _compile(session: Session) -> None:
+    if session.declared_units:
+        with ThreadPoolExecutor(session.executor.room, "precast-step") as threads:
+            for done in [threads.submit(_run, session, step) for step in session.declared_units]:
+                done.result()
 
 
 def _run(session: Session, step: Step) -> None:

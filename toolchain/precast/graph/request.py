@@ -18,7 +18,13 @@ class Request:
     candidates: bool = False  # every config of the kernels that are tuned, apart from the release
     check: float | None = None  # percent of the units to build again, from nothing
     cache: CacheWish = field(default_factory=CacheWish)
+    without: frozenset[str] = frozenset()  # units that candidates do without
     executor: str = ""  # the address of a cluster that compiles units; "": this machine
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a unit that fails leaves the others to be compiled."""
+        return self.keep_going or self.candidates
 
     @property
     def everything(self) -> bool:

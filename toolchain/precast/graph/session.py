@@ -54,7 +54,7 @@ def start_executor(request: Request, on_start: Begin, fetch: Fetch | None, warn:
     from precast.worker.pool import WorkerPool  # not for a build that has nothing to do
 
     def start_pool(on_start: Begin) -> WorkerPool:
-        return WorkerPool(request.jobs, on_start, keep_going=request.keep_going, fetch=fetch)
+        return WorkerPool(request.jobs, on_start, keep_going=request.goes_on, fetch=fetch)
 
     if not request.executor:
         return start_pool(on_start)
@@ -62,7 +62,7 @@ def start_executor(request: Request, on_start: Begin, fetch: Fetch | None, warn:
     from precast.worker.connecting import connect
 
     cluster = connect(request.executor)
-    return ClusterExecutor(cluster, start_pool, on_start, warn, keep_going=request.keep_going)
+    return ClusterExecutor(cluster, start_pool, on_start, warn, keep_going=request.goes_on)
 
 
 class Session:
@@ -98,6 +98,7 @@ class Session:
             self.made_before = {path for record in records for path in record.outputs}
         self.aloud = aloud
         self.failures: list[PrecastError] = []
+        self.left_out: dict[str, CompileError] = {}  # candidates that do not compile
         self.fault: BaseException | None = None  # what ended the build itself: a fault of ours, or a plan's error
         self._reporter = reporter
         self._start_executor = start_executor
@@ -127,6 +128,7 @@ class Session:
                 targets=request.targets,
                 keep_going=request.keep_going,
                 candidates=request.candidates,
+                without=request.without,
             )
         finally:
             os.chdir(before)
@@ -368,10 +370,28 @@ class Session:
         """Reports a failed step. What a pass is to blame for stands where the pass does, if no line is known."""
         if isinstance(error, CompileError) and error.where is None:
             error.where = self.plan.pass_places.get(error.pass_name)
+        if self.request.candidates and isinstance(error, CompileError) and name not in self.left_out:
+            with self._lock:
+                self._outcomes[name] = "failed"
+                self.left_out[name] = error
+            self.warn(f"left out of the candidates: {error.unit}: {error.message}")
+            return
         with self._lock:
             self._outcomes[name] = "failed"
             self.failures += error.failures if isinstance(error, BuildFailed) else [error]
             self._reporter.failed(name, error)
+
+    def leave_out(self) -> None:
+        """Plans again without the candidates that do not compile. Those of which none is left, of a kernel on a target,
+        are failures after all."""
+        kept = {_group_of(each) for each in self.steps.units if each.name not in self.left_out}
+        for each in self.steps.units:
+            if each.name in self.left_out and _group_of(each) not in kept:
+                self.fail(each.name, self.left_out[each.name])
+        self.request = replace(self.request, without=frozenset(self.left_out))
+        for name in ("plan", "steps", "stale", "declared_units", "_stale_names", "_made_anew", "_step_by_output",
+                     "_recorded_outputs"):  # fmt: skip
+            vars(self).pop(name, None)
 
     def interrupt(self) -> None:
         """Ends running jobs. Called from a signal handler, so another thread does it."""
@@ -441,3 +461,8 @@ class Session:
         scratch = vars(self).pop("scratch", None)
         if scratch is not None:
             scratch.remove()
+
+
+def _group_of(step: UnitStep) -> tuple[str, str]:
+    """What must have a candidate."""
+    return step.planned.unit.kernel, str(step.planned.unit.target)

@@ -26,6 +26,7 @@ from precast.diagnostic import format_error
 from precast.errors import PrecastError, ToolError
 from precast.graph.collect import remove_unfinished
 from precast.graph.compiler import choose_compiler
+from precast.graph.direct import compile_candidates
 from precast.graph.inputs import LibraryInputs
 from precast.graph.keeping import keep_snapshot
 from precast.graph.linked import Linked, LinkedSharing
@@ -94,6 +95,8 @@ def _declare_project(env: Any, plugins: Any = (), glibc: str = "") -> Any:
                 sharing.prepare()
             take_shared(session)
             session.prepare()
+        if session.request.candidates:
+            compile_candidates(session)
         return declare_graph(env, session, sharing)
     except Exception as error:
         if session is not None and not session.aloud:  # the driver tells it

@@ -10,7 +10,7 @@ import os
 import sys
 import sysconfig
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -83,22 +83,33 @@ def plan_project(
     targets: Sequence[str] = ("*",),
     keep_going: bool = False,
     candidates: bool = False,
+    without: Collection[str] = (),
 ) -> Plan:
-    """The plan of the kernels and targets that the globs select; of `candidates`, with every config of tuned kernels.
+    """The plan of the kernels and targets that the globs select; of `candidates`, with every config of tuned kernels,
+    but for the units `without`.
 
     `SpecError` or `PlanError` when something is wrong, `PlanFailed` with all of it when several things are. With
     `keep_going`, what is wrong with one kernel or unit is left to `Plan.failed`.
     """
     with collector.resting():
-        return _Planner(project, keep_going, candidates).plan(kernels, tuple(map(project.target_glob, targets)))
+        planner = _Planner(project, keep_going, candidates, without=without)
+        return planner.plan(kernels, tuple(map(project.target_glob, targets)))
 
 
 class _Planner:
     """One planning run: what it reads is read once."""
 
-    def __init__(self, project: Project, keep_going: bool, candidates: bool, again: bool = False) -> None:
+    def __init__(
+        self,
+        project: Project,
+        keep_going: bool,
+        candidates: bool,
+        again: bool = False,
+        without: Collection[str] = (),
+    ) -> None:
         self._project = project
         self._candidates = candidates
+        self._without = without
         self._problems = Problems()
         self._evidence = EvidenceReader(project.folder, self._problems)
         self._parts = Parts(self._problems, keep_going)
@@ -186,10 +197,11 @@ class _Planner:
         }
         if self._candidates:
             every = [unit for units in expanded.values() for unit in units]
+            built = [unit for unit in every if str(unit) not in self._without]
             sources = {spec.name: self._digest_code(spec.source) for spec in specs}
             with self._problems.collect():
-                return every, (), describe_problems(specs, every, sources, found)
-            return every, (), ""
+                return built, (), describe_problems(specs, every, sources, found)
+            return built, (), ""
         units = [unit for name, own in expanded.items() for unit in keep_chosen(own, found[name])]
         selection = []
         for spec in specs:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from precast.tuning.devices import Device, Timer
+from precast.tuning.devices import Device, DeviceFault, Timer
 from precast.tuning.tensors import choose_pieces, find_difference, make_tensor
 
 CLOSE = 1.03  # configs so near to the best one are timed again, in pairs with it
@@ -34,6 +34,10 @@ class Method:
     rounds: int = 9
     cache: str = "warm"
     sample_s: float = 0.001
+
+
+class NoRoom(Exception):
+    """A problem whose arguments the device has no memory for."""
 
 
 @dataclass
@@ -121,7 +125,9 @@ def measure_problem(
     method: Method,
     author: int = 0,
 ) -> tuple[list[float | None], dict[str, str]]:
-    """Microseconds of each config, None where it did not run or computed something else than the author's; and why."""
+    """Microseconds of each config, None where it did not run or computed something else than the author's; and why.
+
+    `NoRoom` where the device cannot take the problem, `DeviceFault` with the config that it does not survive."""
     faults: dict[str, str] = {}
     with placed(device, kernel, problem) as case:
         fitting = _compare(case, configs, author, faults)
@@ -135,15 +141,24 @@ def measure_problem(
     return [_microseconds(times.get(number)) for number in range(len(configs))], faults
 
 
+def format_config(config: Mapping[str, Any]) -> str:
+    """`BLOCK=64, num_warps=4`."""
+    return ", ".join(f"{name}={value}" for name, value in config.items())
+
+
 def _microseconds(seconds: float | None) -> float | None:
     return None if seconds is None else float(f"{seconds * 1e6:.5g}")
 
 
 @contextmanager
 def placed(device: Device, kernel: Any, problem: Mapping[str, Any]) -> Iterator[Case]:
-    """The problem's arguments on the device, as long as they are needed."""
+    """The problem's arguments on the device, as long as they are needed; `NoRoom` where it cannot take them."""
     try:
-        yield Case(device, kernel, problem)
+        try:
+            case = Case(device, kernel, problem)
+        except (DeviceFault, MemoryError) as error:
+            raise NoRoom(str(error) or "there is not enough memory") from error
+        yield case
     finally:
         device.free_all()
 
@@ -162,6 +177,8 @@ def _compare(case: Case, configs: Sequence[Mapping[str, Any]], author: int, faul
                 difference = f"another result than the author's: {found}" if found else ""
         except (RuntimeError, TypeError, ValueError, OverflowError) as error:
             difference = str(error)
+        except DeviceFault as error:
+            raise DeviceFault(f"while {format_config(configs[number])} ran: {error}") from error
         if difference:
             faults[str(number)] = difference
         else:

@@ -21,7 +21,7 @@ import numpy as np
 from precast.tuning.devices import Device, DeviceFault, Host
 from precast.tuning.evidence import SCHEMA, UNFINISHED, evidence_name, problem_key, render_evidence, sort_problems
 from precast.tuning.gpus import open_gpu
-from precast.tuning.measuring import Method, measure_problem
+from precast.tuning.measuring import Method, NoRoom, format_config, measure_problem
 
 Tell = Callable[[str], None]
 KINDS = ("cuda", "hip", "cpu")
@@ -47,7 +47,8 @@ def tune_release(
     ]
     run = _Run(package, device, folder, method, tell, table["precast"])
     run.count(about["targets"][target] for _, about, target in jobs if target)
-    return [run.tune(name, about, target) for name, about, target in jobs if target]
+    tuned = (run.tune(name, about, target) for name, about, target in jobs if target)
+    return [path for path in tuned if path is not None]
 
 
 def _open(targets: set[str], kind: str) -> Device:
@@ -77,14 +78,15 @@ class _Run:
         self._method = method
         self._tell = tell
         self._versions = {"numpy": np.__version__, "precast": version, "python": platform.python_version()}
+        self._told: set[str] = set()
         self._cells = self._done = self._timed = self._spent = 0.0
 
     def count(self, tables: Iterable[Mapping[str, Any]]) -> None:
         """Notes how much there is to measure."""
         self._cells = sum(len(each["problems"]) * len(each["configs"]) for each in tables)
 
-    def tune(self, name: str, about: Mapping[str, Any], target: str) -> Path:
-        """Measures one kernel; its evidence file."""
+    def tune(self, name: str, about: Mapping[str, Any], target: str) -> Path | None:
+        """Measures one kernel; its evidence file, None where the device had no room for any problem."""
         table = about["targets"][target]
         head = self._head(name, about, target)
         path = self._folder / evidence_name(name, self._device.name)
@@ -92,21 +94,40 @@ class _Run:
         kernel = self._package.release.kernel(name)
         for number, problem in enumerate(table["problems"], 1):
             if problem_key(problem) not in known:
-                known[problem_key(problem)] = self._measure(kernel, problem, table["configs"])
-                _write(_unfinished(path), {**head, "problems": sort_problems(list(known.values()))})
+                measured = self._measure(name, kernel, problem, table["configs"])
+                if measured is not None:
+                    known[problem_key(problem)] = measured
+                    self._tell_faults(name, table["configs"], measured)
+                    _write(_unfinished(path), {**head, "problems": sort_problems(list(known.values()))})
             self._done += len(table["configs"])
             self._tell(f"{name}: {number} of {len(table['problems'])} problems{self._left()}")
+        if not known:
+            return None
         _write(path, {**head, "problems": sort_problems(list(known.values()))})
         _unfinished(path).unlink(missing_ok=True)
         return path
 
-    def _measure(self, kernel: Any, problem: Mapping[str, Any], configs: Any) -> dict[str, Any]:
+    def _measure(self, name: str, kernel: Any, problem: Mapping[str, Any], configs: Any) -> dict[str, Any] | None:
+        """What the evidence has of a problem; None of one that the device has no room for, which is told."""
         start = time.monotonic()
-        times, faults = measure_problem(self._device, kernel, problem, configs, self._method)
+        try:
+            times, faults = measure_problem(self._device, kernel, problem, configs, self._method)
+        except NoRoom as fault:
+            given = format_config({**problem["axes"], **problem["sizes"]})
+            self._tell(f"{name}: left out, for the device has no room for {given}: {fault}")
+            return None
         self._spent += time.monotonic() - start
         self._timed += len(configs)
         found = {"axes": problem["axes"], "sizes": problem["sizes"], "times": times}
         return {**found, "faults": faults} if faults else found
+
+    def _tell_faults(self, name: str, configs: Any, measured: Mapping[str, Any]) -> None:
+        """Says, once for each reason, which configs have no time."""
+        for number, reason in measured.get("faults", {}).items():
+            sentence = f"{name}: no time for {format_config(configs[int(number)])}: {reason}"
+            if sentence not in self._told:
+                self._told.add(sentence)
+                self._tell(sentence)
 
     def _left(self) -> str:
         """How long the rest will take, as far as it went until now."""

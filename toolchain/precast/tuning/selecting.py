@@ -50,7 +50,7 @@ def select(spec: KernelSpec, units: Sequence[Unit], evidence: Sequence[Evidence]
         return Selection(axes, configs, (), tuple(warnings)) if warnings else None
     times = [problem.times for _, problems in usable for problem in problems]
     ships = {number for each, _ in usable for number, config in enumerate(configs) if _ships(each, config)}
-    chosen = choose_configs(times, 0, ships, spec.tuning.ship)
+    chosen = choose_configs(times, _find_author(usable, configs), ships, spec.tuning.ship)
     rules = [
         _make_rule(spec, units, each, row, configs) for each, problems in usable for row in make_rows(problems, chosen)
     ]
@@ -81,6 +81,15 @@ def _plainly(config: Config) -> dict[str, Plain]:
 
 def _ships(evidence: Evidence, config: Config) -> bool:
     return any(_plainly(config) == evidence.configs[number] for number in evidence.ships)
+
+
+def _find_author(usable: Sequence[tuple[Evidence, Sequence[Measured]]], configs: Sequence[Config]) -> int:
+    """The author's config: the first of the spec but for those that were measured and ran nowhere."""
+    for number, config in enumerate(configs):
+        was_measured = any(_plainly(config) in each.configs for each, _ in usable)
+        if not was_measured or any(problem.times[number] is not None for _, found in usable for problem in found):
+            return number
+    return 0
 
 
 def _match(evidence: Evidence, configs: Sequence[Config]) -> list[Measured] | None:
