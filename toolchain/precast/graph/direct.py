@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 
-from precast.errors import BuildFailed, PrecastError
+from precast.errors import PrecastError
 from precast.graph.running import run_step, take_shared
 from precast.graph.session import Session
 from precast.graph.steps import Step
@@ -38,14 +38,12 @@ def run_directly(session: Session) -> None:
 def compile_candidates(session: Session) -> None:
     """Compiles the stale candidates before there is a graph, for those that do not compile are not in it.
 
-    `BuildFailed` where a kernel has none left."""
+    `SystemExit`, as of a failed graph, where a kernel has none left."""
     _compile(session)
-    if session.interrupted:
-        raise SystemExit(1)
-    if session.left_out:
+    if session.left_out and not session.interrupted:
         session.leave_out()
-    if session.failures:
-        raise BuildFailed(tuple(session.failures))
+    if session.failures or session.interrupted:
+        raise SystemExit(1)
 
 
 def _compile(session: Session) -> None:

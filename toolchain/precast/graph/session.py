@@ -374,7 +374,6 @@ class Session:
             with self._lock:
                 self._outcomes[name] = "failed"
                 self.left_out[name] = error
-            self.warn(f"left out of the candidates: {error.unit}: {error.message}")
             return
         with self._lock:
             self._outcomes[name] = "failed"
@@ -388,6 +387,10 @@ class Session:
         for each in self.steps.units:
             if each.name in self.left_out and _group_of(each) not in kept:
                 self.fail(each.name, self.left_out[each.name])
+        if self.failures:
+            return
+        for name, error in self.left_out.items():
+            self.warn(f"left out of the candidates: {name}: {error.message}")
         self.request = replace(self.request, without=frozenset(self.left_out))
         for name in ("plan", "steps", "stale", "declared_units", "_stale_names", "_made_anew", "_step_by_output",
                      "_recorded_outputs"):  # fmt: skip
