@@ -17,7 +17,7 @@ from precast.engines.cpu.factors import Factors, Reach
 from precast.engines.cpu.ir import ELEMENT_BITS, Op, Type, Value
 from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.matrix_tiles import MatrixTiles, plan_matrix_tile
-from precast.engines.cpu.prefetching import find_ahead
+from precast.engines.cpu.prefetching import find_ahead, find_following
 from precast.engines.cpu.register_tiles import Bounds, Matrix, Multiply, Packed, Tiles, multiply_add, plan_tile
 from precast.engines.cpu.values import Buffer, Cursor, Plain, Scalar
 from precast.engines.cpu.zeros import find_reach, furthest
@@ -193,7 +193,7 @@ class _Product:
                 self.kernel.write_value(self.kernel, self.c, sums)
                 lazy = False
             if self.group and self.matrices:
-                total, before = self._find_sums(sums, batch), self._find_before()
+                total, before = self._find_sums(sums, batch), self._find_before(sums)
                 matrices = MatrixTiles(
                     context, self.tile, self.group, rows.matrix, panels.matrix, total, bounds, before
                 )
@@ -216,7 +216,7 @@ class _Product:
             def end(cursor: Cursor, total: Plain) -> None:
                 memory.write_buffer(context, sums, full(cursor), self._with_zeros(total, bounds.depth))
 
-            before, multiply = self._find_before(), self._find_multiply()
+            before, multiply = self._find_before(sums), self._find_multiply()
             Tiles(context, self.tile, rows.matrix, panels.matrix, bounds, before, multiply).emit(begin, end)
 
     def _find_sums(self, sums: Buffer, batch: tuple[Scalar, ...]) -> Matrix:
@@ -256,9 +256,18 @@ class _Product:
         place = Cursor((cursor.index[1],), 0, cursor.width)
         return self.context.b.binary("subi", total, memory.read_buffer(self.context, excess, place))
 
-    def _find_before(self) -> Callable[[Scalar, int, Scalar], None]:
+    def _find_before(self, sums: Buffer) -> Callable[[Scalar, int, Scalar], None]:
         ahead = None if self.batch else find_ahead(self.kernel, self.operation, self.tile)
-        return ahead.ask if ahead else lambda row, height, panel: None
+        plain = not self.batch and not self.matrices
+        following = find_following(self.context, self.tile, Matrix.of(sums)) if plain else None
+
+        def before(row: Scalar, height: int, panel: Scalar) -> None:
+            if ahead:
+                ahead.ask(row, height, panel)
+            if following:
+                following.ask(row, height, panel)
+
+        return before
 
     def _find_reach(self, batch: tuple[Scalar, ...]) -> Reach:
         if batch:

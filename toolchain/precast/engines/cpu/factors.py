@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from precast.engines.cpu import floats, grouped, memory, nests, tiles
+from precast.engines.cpu import floats, grouped, memory, nests, shapes, tiles
 from precast.engines.cpu.conditions import find_conditions, separable, transfer
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.grouped import Group
@@ -21,8 +21,8 @@ from precast.engines.cpu.sources import Source, find_source
 from precast.engines.cpu.values import Buffer, Cursor, Form, Plain, Scalar
 
 Write = Callable[[Cursor, Form], None]
-# Rows this far apart, or a multiple of it, push one another out of caches.
-_FAR_BYTES = 1 << 13
+# Rows this far apart, or a multiple of it, push one another out of caches; narrow tiles read them more often.
+_FAR_BYTES, _FAR_BYTES_NARROW = 1 << 13, 1 << 12
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class Factors:
             return self.pack_rows()
         element = self.a.type.element
         bytes_ = b.integer("muli", source.stride, element_bytes(element))
-        near = b.compare("ne", b.integer("andi", bytes_, _FAR_BYTES - 1), b.index(0))
+        far = _FAR_BYTES if self.group or tile.strip else _FAR_BYTES_NARROW
+        near = b.compare("ne", b.integer("andi", bytes_, far - 1), b.index(0))
         lying = Matrix(source.base.name, element, (source.stride, size))
         return self._choose(lying, [source.allowed, near, *self._reaches(reach.columns, tile.n)], self.pack_rows)
 
@@ -111,12 +112,41 @@ class Factors:
         tile, place = self.tile, self.context.places.get(self.a)
         if isinstance(place, Buffer) and place.element == self.element and not self.batch:
             return Packed(Matrix.of(place), self._known_finite())
+        if self._has_columns():
+            return self._find_columns()
         buffer = self.context.allocate(Type(self.element, (tile.m, tile.k)))
 
         def write(cursor: Cursor, form: Form) -> None:
             memory.write_buffer(self.context, buffer, cursor, form)
 
         return Packed(Matrix.of(buffer), self._pack(self.a, 0, write))
+
+    def _has_columns(self) -> bool:
+        """Whether A is another matrix turned, which is small."""
+        tile = self.tile
+        turned = shapes.is_turned(self.a) and self.a not in self.context.places
+        small = tile.m * tile.k * element_bytes(self.element) <= FIRST_LEVEL_BYTES
+        return turned and small and tiles.find_source_axis(self.context, self.a, 1) == 0
+
+    def _find_columns(self) -> Packed:
+        """A as [k][m]: where it lies if it is in a buffer."""
+        assert self.a.definition
+        source, tile = self.a.definition.operands[0], self.tile
+        place = self.context.places.get(source)
+        finite = self._known_finite()
+        if not isinstance(place, Buffer) or place.element != self.element:
+            place = self.context.allocate(Type(self.element, (tile.k, tile.m)))
+            plan = nests.plan_nest(self.context, place.shape, 1, nests.widest_bits([source]))
+            buffer = place
+
+            def body(cursor: Cursor, _: list[Plain]) -> Sequence[Plain]:
+                form = self._widen(source, self.context.evaluate(source, cursor), cursor.width)
+                memory.write_buffer(self.context, buffer, cursor, form)
+                return []
+
+            nests.emit_nest(self.context, plan, [source], body)
+        step, one = place.strides
+        return Packed(Matrix(place.pointer, self.element, (one, step), place.first), finite)
 
     def pack_panels(self) -> Packed:
         """B as [n / columns][k][columns]."""

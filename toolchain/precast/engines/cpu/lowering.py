@@ -22,6 +22,7 @@ from precast.engines.cpu.packing import PackedMap
 from precast.engines.cpu.parts import split_program
 from precast.engines.cpu.reader import parse_ttir
 from precast.engines.cpu.scaled import ScaledProduct
+from precast.engines.cpu.turning import turn_products
 from precast.engines.cpu.values import Scalar, memory_type
 from precast.errors import PassError
 
@@ -54,6 +55,7 @@ def lower_module(text: str, level: str, strict: bool = False, threads: int = 1) 
     """
     machine = MACHINES[level]
     function = find_kernel(text)
+    turn_products(function, machine)
     for value in function.blocks[0].arguments:
         if value.type.element not in _ARGUMENTS or value.type.is_tensor:
             raise PassError(f"the CPU engine cannot take an argument of type `{value.type}`", function.operation.where)

@@ -14,13 +14,14 @@ from precast.engines.cpu import shapes
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.ir import Op, Value, element_bytes
 from precast.engines.cpu.kernel import Kernel
-from precast.engines.cpu.register_tiles import Tile
+from precast.engines.cpu.register_tiles import FIRST_LEVEL_BYTES, Matrix, Tile
 from precast.engines.cpu.steps import advanced, find_steps
 from precast.engines.cpu.strides import Strides
 from precast.engines.cpu.values import Affine, Cursor, Plain, Scalar, Shifted
 
 _LINE, _WORTH_IT = 64, 1 << 15  # bytes; less than that is soon there
 _TO_SECOND_LEVEL = "{cache = 1 : i32, hint = 2 : i32, rw = 0 : i32}"
+_TO_FIRST_LEVEL = "{cache = 1 : i32, hint = 3 : i32, rw = 0 : i32}"
 _PASSED = (*shapes.MOVES, "arith.extf", "arith.truncf", "tt.fp_to_fp", "arith.extsi", "arith.extui")
 
 
@@ -63,6 +64,31 @@ class Ahead:
             for column in range(0, width, _LINE // element_bytes(element)):
                 line = b.offset(address.base.name, b.integer("addi", start, column), element)
                 b.line(f'"llvm.intr.prefetch"({line}) {_TO_SECOND_LEVEL} : (!llvm.ptr) -> ()')
+
+
+@dataclass(frozen=True)
+class Following:
+    """The sums of the tile below, which are not in the first-level cache."""
+
+    context: Context
+    tile: Tile
+    sums: Matrix
+
+    def ask(self, row: Scalar, height: int, panel: Scalar) -> None:
+        """Asks for what the tile after that of `height` rows from `row` on begins with."""
+        b, tile, element = self.context.b, self.tile, self.sums.element
+        column = b.integer("muli", panel, tile.columns)
+        for each in range(height, 2 * height):
+            start = self.sums.find(self.context, (b.integer("addi", row, each), column))
+            for place in range(0, tile.columns, _LINE // element_bytes(element)):
+                line = b.offset(start, b.index(place), element)
+                b.line(f'"llvm.intr.prefetch"({line}) {_TO_FIRST_LEVEL} : (!llvm.ptr) -> ()')
+
+
+def find_following(context: Context, tile: Tile, sums: Matrix) -> Following | None:
+    """What to ask for in a product of narrow tiles whose sums do not stay in the first-level cache."""
+    size = tile.m * tile.n * element_bytes(sums.element)
+    return None if tile.strip or size <= FIRST_LEVEL_BYTES else Following(context, tile, sums)
 
 
 def find_ahead(kernel: Kernel, operation: Op, tile: Tile) -> Ahead | None:

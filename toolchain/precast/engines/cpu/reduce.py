@@ -84,7 +84,7 @@ class _Reduction:
         width = self._width(size) if lane is not None else 1
         index = Scalar(self.context.b.fresh(), "i64")
         cursor = self._inner_cursor(outer, index, lane is None, width)
-        if self.extreme and lane is not None and width > 1:
+        if self.extreme and cursor.width > 1:
             return [self._find_extreme(cursor)]
         start = identity(self.operation)
         in_order = self.in_order and lane is not None

@@ -124,7 +124,7 @@ def plan_tile(machine: Machine, m: int, n: int, k: int, element: str) -> Tile:
     lanes = machine.lanes(ELEMENT_BITS[element])
     vectors = min(machine.registers // 8, max(1, n // lanes))
     rows, wide = machine.registers * 3 // 4 // vectors, vectors >= _WIDE
-    return Tile(m, n, k, rows, min(n, vectors * lanes), min(1 if wide else 2, k), lanes if wide else 0)
+    return Tile(m, n, k, rows, min(n, vectors * lanes), min(2, k), lanes if wide else 0)
 
 
 def multiply_add(context: Context, left: Plain, right: Plain, total: Plain) -> Plain:

@@ -77,6 +77,12 @@ def _reshaped(builder: Builder, operation: Op, cursor: Cursor) -> Cursor:
     return Cursor(tuple(index), lane, cursor.width if lane is not None else 1, cursor.address)
 
 
+def is_turned(value: Value) -> bool:
+    """Whether a matrix is the transpose of another one."""
+    made = value.definition
+    return made is not None and made.name == "tt.trans" and tuple(made.attributes["order"]) == (1, 0)
+
+
 def operand_axis(operation: Op, axis: int) -> int | None:
     """The operand's dimension that a moving op's result dimension `axis` reads; None where it reads none."""
     if operation.name == "tt.expand_dims":
