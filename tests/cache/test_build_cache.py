@@ -240,15 +240,26 @@ def test_an_interrupt_does_not_wait_for_a_server_that_hangs(machine, tmp_path):
         server.stop()
 
 
-@pytest.mark.all
+BAD = [
+    {"wait": 60.0}, {"drips": 0.5}, {"breaks_off": True}, {"status": {"GET": 500}}, {"wants": "Bearer x"},
+    {"status": {"PUT": 507}}, {"room": 20_000}, {"forged": b"\x2a\x05hello"}, {"forged": bytes(10)},
+]  # fmt: skip
+OTHER_BAD = [
+    {"page": b"<html>Please log in</html>"}, {"page": b"{}", "encoding": "gzip"}, {"status": {"PUT": 413}},
+    {"status": {"GET": 403, "PUT": 403}}, {"status": {"GET": 302, "PUT": 302}}, {"status": {"GET": 503}},
+    {"chunked": True}, {"chunked": True, "breaks_off": True}, {"longer": 7}, {"longer": -7},
+    {"takes_zstd": True, "lies": ("ac", "cas")}, {"takes_zstd": True, "breaks_off": True}, {"lies": ("cas",)},
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"wait": 60.0}, {"drips": 0.5}, {"breaks_off": True}, {"status": {"GET": 500}}, {"wants": "Bearer x"},
-        {"status": {"PUT": 507}}, {"room": 20_000}, {"forged": b"\x2a\x05hello"}, {"forged": bytes(10)},
+        *(pytest.param(wrong, marks=pytest.mark.all) for wrong in BAD),
+        *(pytest.param(wrong, marks=pytest.mark.soak) for wrong in OTHER_BAD),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_no_bad_server_fails_a_build(first, machine, tmp_path, wrong):
     server = StrictServer()
     try:
@@ -303,3 +314,20 @@ def test_eight_builds_share_one_cache(machine, tmp_path, kind):
         assert not server.refusals
     finally:
         server.stop()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("limit", ["1kB", "60kB"])
+def test_builds_go_on_while_their_cache_is_emptied(machine, tmp_path, limit):
+    cache = tmp_path / "cache"
+    trees = [machine(tmp_path / str(number), "sleep 0.05") for number in range(4)]
+    command = [sys.executable, "-m", "precast", "build", "--json", "-j1", "--cache", str(cache)]
+    running = [subprocess.Popen(command, cwd=tree.folder, stdout=subprocess.PIPE, text=True) for tree in trees]
+    while any(process.poll() is None for process in running):
+        for words in (["gc", "--limit", limit], ["verify"], ["stats"]):
+            done = precast("cache", *words, "--cache", str(cache), folder=tmp_path)
+            assert "Traceback" not in done.stderr and (done.returncode == 0 or "no such folder" in done.stderr), done
+    outs = [process.communicate(timeout=300)[0] for process in running]
+    assert [process.returncode for process in running] == [0] * 4
+    assert not any(json.loads(line)["event"] == "warning" for out in outs for line in out.splitlines())
+    assert [read_release(tree) for tree in trees] == [build_clean(trees[0], tmp_path / "clean")] * 4

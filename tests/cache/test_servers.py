@@ -24,7 +24,6 @@ from precast.cache.settings import CacheSettings
 from precast.cache.shared import SharedCache, open_place
 from precast.cache.upkeep import count_items, find_damaged, shrink
 
-pytestmark = pytest.mark.all
 ROOT = Path(__file__).parents[2]
 KEYS = [f"{number:064x}" for number in range(12)]
 ENTRIES = [Entry(b"value", (os.urandom(MOST_INLINE_BYTES + 1), b"text" * 99)), Entry(b"v", (b"small",)), Entry(b"none")]
@@ -92,8 +91,8 @@ def web(nginx, tmp_path, request):
 
 
 @pytest.fixture
-def bucket(monkeypatch):
-    """A bucket of a server that speaks S3: its address."""
+def bucket_server():
+    """A server that speaks S3."""
     try:
         importlib.import_module("s3fs")
         server = importlib.import_module("moto.server").ThreadedMotoServer(port=0, verbose=False)
@@ -101,7 +100,14 @@ def bucket(monkeypatch):
         absent = pytest.fail if os.environ.get("PRECAST_INTEROP") else pytest.skip
         absent(f"it takes an S3 server: pip install 'precast[interop]' ({error})")
     server.start()
-    host, port = server.get_host_and_port()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def bucket(bucket_server, monkeypatch):
+    """A bucket of that server: its address."""
+    host, port = bucket_server.get_host_and_port()
     for name, value in {
         "AWS_ENDPOINT_URL": f"http://{host}:{port}",
         "AWS_ACCESS_KEY_ID": "test",
@@ -111,8 +117,7 @@ def bucket(monkeypatch):
         monkeypatch.setenv(name, value)
     request = urllib.request.Request(f"http://{host}:{port}/shared", method="PUT")
     urllib.request.urlopen(request, timeout=300).close()
-    yield "s3://shared/some/where"
-    server.stop()
+    return "s3://shared/some/where"
 
 
 def exchange(url: str) -> None:
@@ -128,6 +133,7 @@ def exchange(url: str) -> None:
     assert found == given and not warnings
 
 
+@pytest.mark.all
 def test_nginx_keeps_a_cache(web):
     url, folder = web
     exchange(url)
@@ -142,6 +148,7 @@ def test_nginx_keeps_a_cache(web):
     assert None in found and len(warnings) == 1 and "damaged or forged" in warnings[0]
 
 
+@pytest.mark.all
 def test_builds_share_nginx_and_go_on_when_it_is_killed(web, tmp_path):
     url, _ = web
     first, second, third = (make_tree(tmp_path / name / "p", 3, "sleep 0.02") for name in ("one", "two", "three"))
@@ -181,6 +188,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", root], check=True)
 
 
+@pytest.mark.all
 def test_nginx_that_is_full_costs_one_warning(small_disk, web, tmp_path):
     url, _ = web
     (small_disk / "filled").write_bytes(bytes(48 << 10))
@@ -188,6 +196,20 @@ def test_nginx_that_is_full_costs_one_warning(small_disk, web, tmp_path):
     assert told.startswith(f"the cache at {url} takes nothing from here on: "), told
 
 
+@pytest.mark.all
+def test_a_folder_that_is_full_costs_one_warning(small_disk, tmp_path):
+    first, second = (make_tree(tmp_path / name / "p", 3) for name in ("one", "two"))
+    cache = str(small_disk)
+    (told,) = build_beside(cache, first, tmp_path / "clean")
+    assert told.startswith(f"the cache at {cache} takes nothing from here on: no space left to write {cache}/"), told
+    assert not list(small_disk.rglob(".*"))  # no draft
+    build = second.build("--cache", cache, "--no-cache-write")
+    assert (build.code, len(build.compiled) + build.summary["reused"]) == (0, 3)
+    assert read_release(second) == read_release(first)
+    assert not [event for event in build.events if event["event"] == "warning"]
+
+
+@pytest.mark.all
 @pytest.mark.parametrize("web", ["limit_rate 20;"], indirect=True)
 def test_nginx_that_is_slow_costs_one_warning(web, tmp_path):
     url, folder = web
@@ -197,6 +219,7 @@ def test_nginx_that_is_slow_costs_one_warning(web, tmp_path):
     assert told.startswith(f"the cache at {url} is not used from here on: "), told
 
 
+@pytest.mark.all
 def test_builds_share_a_bucket_and_go_on_when_its_server_lies_or_is_gone(bucket, tmp_path):
     bucket = f"{bucket}/builds"
     first, second, third, fourth = (make_tree(tmp_path / name / "p", 3) for name in ("one", "two", "three", "four"))
@@ -214,6 +237,20 @@ def test_builds_share_a_bucket_and_go_on_when_its_server_lies_or_is_gone(bucket,
     assert told.startswith(f"the cache at {bucket} ") and "from here on" in told
 
 
+@pytest.mark.soak
+def test_a_bucket_whose_server_goes_during_a_build(bucket_server, bucket, tmp_path):
+    tree = make_tree(tmp_path / "p", 6, "sleep 0.05")
+    command = [sys.executable, "-m", "precast", "build", "--json", "-j1", "--cache", bucket]
+    with subprocess.Popen(command, cwd=tree.folder, stdout=subprocess.PIPE, text=True) as process:
+        events = [json.loads(process.stdout.readline()) for _ in range(6)]
+        bucket_server.stop()
+        events += [json.loads(line) for line in process.communicate()[0].splitlines()]
+    told = [event["message"] for event in events if event["event"] == "warning"]
+    assert process.returncode == 0 and len(told) <= 1 and all("from here on" in each for each in told), told
+    assert read_release(tree) == build_clean(tree, tmp_path / "clean")
+
+
+@pytest.mark.all
 def test_a_bucket_keeps_a_cache(bucket):
     exchange(bucket)
     place = open_place(bucket, Path())
@@ -223,6 +260,7 @@ def test_a_bucket_keeps_a_cache(bucket):
     assert count_items(place).bytes == 0
 
 
+@pytest.mark.all
 def test_a_bucket_that_is_not_there_costs_one_warning(bucket):
     warnings: list[str] = []
     cache = SharedCache(CacheSettings("s3://no-such-bucket/x"), Path(), warnings.append)

@@ -70,7 +70,7 @@ class RayCluster(Processes):
         words = ["--head", "--block", "--num-cpus=2", "--include-dashboard=false", "--disable-usage-stats"]
         words += [f"--port={port}", f"--ray-client-server-port={client}", f"--temp-dir={self._scratch}"]
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--node-ip-address=127.0.0.1", *words]
-        patience = {"RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": f"{START_SECONDS:.0f}"}
+        patience = {"RAY_CLIENT_SERVER_CHECK_CHANNEL_TIMEOUT_S": "60"}  # for each of a build's tries
         self.head = self.start(*command, **patience)
         self.wait_for(lambda: answers(client), self.head)
         self.url = f"ray://127.0.0.1:{client}"

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,11 @@ from gate import PATIENCE_S, Gate
 from precast.worker.descendants import tree_of
 
 TARGETS = ("cuda:90", "hip:gfx942")
+
+
+def progress(events: list[dict]) -> Counter[tuple[str, str]]:
+    """What was told of each step."""
+    return Counter((event["event"], event.get("step", "")) for event in events)
 
 
 def warnings(events: list[dict]) -> list[str]:
@@ -39,13 +45,15 @@ def test_dask_makes_the_same_release_and_may_be_lost(dask_cluster, tmp_path):
     tree = make_tree(tmp_path / "p", 4, "", TARGETS)
     build = tree.build("--executor", dask_cluster.url)
     assert (build.code, len(build.compiled), warnings(build.events)) == (0, 8, []), build.err
-    assert read_release(tree) == build_clean(tree, tmp_path / "clean")
+    local = make_tree(tmp_path / "local", 4, "", TARGETS)
+    assert progress(build.events) == progress(local.build().events)
+    assert read_release(tree) == read_release(local)
     assert tree.build("--executor", dask_cluster.url).steps == []
-    tree.edit("kernels/k0.py", "import triton\n", "# stand-in: fail ttgir\nimport triton\n")
+    tree.edit("kernels/k0.py", "import triton\n", "# stand-in: crash ttgir\nimport triton\n")
     build = tree.build("-k", "--executor", dask_cluster.url)
     failed = {event["step"] for event in build.events if event["event"] == "failed"}
     assert build.code == 1 and len(failed) == 2 and all(step.startswith("k0:") for step in failed)
-    tree.edit("kernels/k0.py", "# stand-in: fail ttgir\n", "")
+    tree.edit("kernels/k0.py", "# stand-in: crash ttgir\n", "")
     build = lose_scheduler(tree, dask_cluster)
     assert [each for each in warnings(build) if "not used" in each] == [
         f"{dask_cluster.url} is not used from here on: the connection to its scheduler is lost; "

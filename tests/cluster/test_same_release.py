@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
 
 from builds import make_tree, read_release
 from clusters import DaskCluster, RayCluster
-from tree import COMPILER, Tree
+from tree import COMPILER, SHARED, Tree
 
 import precast
 
@@ -180,14 +180,40 @@ def test_merged_from_parts(make, wanted, tmp_path):
     assert read_release(merged) == wanted
 
 
-@pytest.mark.all
-@pytest.mark.parametrize("kind", [DaskCluster, RayCluster], ids=["dask", "ray"])
-def test_by_a_cluster(request, make, wanted, tmp_path, kind):
+CLUSTERS = pytest.mark.parametrize("kind", [DaskCluster, RayCluster], ids=["dask", "ray"])
+
+
+@pytest.fixture
+def cluster(request, kind, tmp_path) -> Iterator[DaskCluster | RayCluster]:
+    """A cluster of two processors."""
     request.getfixturevalue("dask" if kind is DaskCluster else "ray")
-    cluster = kind(tmp_path)
-    try:
-        if isinstance(cluster, DaskCluster):
-            cluster.add_worker(jobs=2)
-        check(make(kind.__name__), wanted, "--executor", cluster.url)
-    finally:
-        cluster.stop()
+    made = kind(tmp_path)
+    if isinstance(made, DaskCluster):
+        made.add_worker(jobs=2)
+    yield made
+    made.stop()
+
+
+@pytest.mark.all
+@CLUSTERS
+def test_by_a_cluster(make, wanted, cluster):
+    check(make(type(cluster).__name__), wanted, "--executor", cluster.url)
+
+
+@pytest.mark.soak
+@CLUSTERS
+def test_machine_code_by_a_cluster(tmp_path, cluster):
+    """Of the compilers themselves, and with an import that travels."""
+    trees = []
+    for name in ("here", "there"):
+        tree = Tree(tmp_path / name, targets=("cuda:90", "hip:gfx942", "cpu:x86-64-v3"))
+        tree.write("kernels/shared.py", SHARED)
+        tree.add_kernel("scale", "twice(value) + value", "from shared import twice", dtypes='["fp32", "fp16"]')
+        tree.add_kernel("copy", "value")
+        trees.append(tree)
+    here, there = trees
+    wanted = here.build()
+    build = there.build("--executor", cluster.url)
+    assert (build.code, build.compiled) == (0, wanted.compiled), build.err
+    assert not [event for event in build.events if event["event"] == "warning"]
+    assert read_release(there) == read_release(here)
