@@ -52,10 +52,10 @@ class DaskCluster(Processes):
         self.wait_for(lambda: file.exists() and file.read_text().strip().endswith("}"), self.scheduler)
         self.url = json.loads(file.read_text())["address"].replace("tcp://", "dask://")
 
-    def add_worker(self, jobs: int = 1) -> subprocess.Popen:
+    def add_worker(self, jobs: int = 1, **variables: str) -> subprocess.Popen:
         """A worker that the scheduler knows."""
         before = self.log.read_text().count("Registered to:")
-        worker = self.start(sys.executable, "-m", "precast", "worker", self.url, f"-j{jobs}")
+        worker = self.start(sys.executable, "-m", "precast", "worker", self.url, f"-j{jobs}", **variables)
         self.wait_for(lambda: self.log.read_text().count("Registered to:") > before, worker)
         return worker
 

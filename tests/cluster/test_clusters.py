@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +19,10 @@ from builds import build_clean, make_tree, read_release
 from clusters import DaskCluster, RayCluster, free_port
 from gate import PATIENCE_S, Gate
 
+import precast
 from precast.worker.descendants import tree_of
 
+NO_BYTECODE = shutil.ignore_patterns("__pycache__")
 TARGETS = ("cuda:90", "hip:gfx942")
 
 
@@ -156,6 +160,31 @@ def test_dask_workers_come_and_go(dask_cluster, tmp_path):
                 workers[0].send_signal(signal.SIGKILL)
     assert process.returncode == 0
     assert read_release(tree) == build_clean(tree, tmp_path / "clean")
+
+
+@pytest.mark.soak
+def test_workers_of_another_precast_get_no_jobs(dask_cluster, tmp_path):
+    shutil.copytree(Path(precast.__file__).parent, tmp_path / "other/precast", ignore=NO_BYTECODE)
+    with open(tmp_path / "other/precast/worker/walk.py", "a") as source:
+        source.write("# another\n")
+    other = {"PYTHONPATH": str(tmp_path / "other")}
+    dask_cluster.add_worker(**other)
+    tree, later = (make_tree(tmp_path / name / "p", 4, "", TARGETS) for name in ("one", "two"))
+    build = tree.build("--executor", dask_cluster.url)
+    assert (build.code, len(build.compiled)) == (0, 8), build.err
+    refused, lost = warnings(build.events)
+    assert re.fullmatch(
+        f"{dask_cluster.url}: worker tcp://[0-9.:]+ gets no jobs: precast is .+ there and .+ here", refused
+    )
+    assert lost == (
+        f"{dask_cluster.url} is not used from here on: none of its workers has the tools of this build; "
+        "the rest is compiled here"
+    )
+    dask_cluster.add_worker()
+    build = later.build("--executor", dask_cluster.url)
+    assert (build.code, len(build.compiled)) == (0, 8), build.err
+    assert len(warnings(build.events)) <= 1  # of the worker that has others, if it was asked
+    assert read_release(tree) == read_release(later) == build_clean(tree, tmp_path / "clean")
 
 
 @pytest.mark.all

@@ -59,7 +59,7 @@ def warm_cache(project: Project, wish: CacheWish, warn: Callable[[str], None]) -
             session.share()
             absent = len(session.stale_units)
             end_writing(session.folder)
-            return Warmed(len(stale) - absent, given, absent)
+            return Warmed(len(stale) - absent, given if sharing.cache.writes else 0, absent)
         finally:
             session.close()
 
@@ -72,7 +72,7 @@ def _give(session: Session, sharing: Sharing, steps: list[UnitStep]) -> int:
         result = read_result(session.folder, step.planned.unit)
         stages = tuple(replace(stage, reused=False) for stage in result.stages)
         sharing.give(step, replace(result, stages=stages, reads=session.index.found(step.name)))
-    return len(missing) if sharing.cache.writes else 0
+    return len(missing)
 
 
 def _refuse(request: Request, on_start: Begin, fetch: Fetch | None, warn: Warn) -> Executor:
