@@ -169,6 +169,31 @@ def precast(*words: str, folder: Path) -> subprocess.CompletedProcess:
 
 
 @pytest.mark.all
+def test_credentials_are_nowhere_but_in_requests(tmp_path):
+    """Neither in what a build says or keeps, nor where kernels' modules run."""
+    server, seen = StrictServer(), tmp_path / "seen"
+    tree = make_tree(tmp_path / "p", 1, "run look.py")
+    look = f"import os\nwith open({str(seen)!r}, 'a') as file:\n    file.write(repr(dict(os.environ)))\n"
+    tree.write("kernels/look.py", look)
+    secrets = {"PRECAST_CACHE_TOKEN": "secret", "http_proxy": "http://ann:secret@127.0.0.1:9", "NETRC": "/secret"}
+    url = server.url.replace("http://", "http://ann:secret@")
+    try:
+        with server.behaving(wants="Basic YW5uOnNlY3JldA=="):
+            builds = [tree.build("--cache", url, no_proxy="127.0.0.1", **secrets)]
+        assert builds[0].code == 0 and server.held and not warnings(builds[0])
+        with server.behaving(wants="another"):
+            builds.append(make_tree(tmp_path / "q", 1).build("--cache", url, no_proxy="127.0.0.1", **secrets))
+    finally:
+        server.stop()
+    (told,) = warnings(builds[1])
+    assert told.startswith(f"the cache at {server.url} is not used from here on: it answers 401 Unauthorized; ")
+    made = [path.read_bytes() for name in "pq" for path in (tmp_path / name).rglob("*") if path.is_file()]
+    said = [text.encode() for build in builds for text in (build.out, build.err)]
+    assert not any(b"secret" in text or b"c2VjcmV0" in text or b"YW5uO" in text for text in (*made, *said))
+    assert seen.stat().st_size and "secret" not in seen.read_text()
+
+
+@pytest.mark.all
 def test_the_cache_is_looked_after(server, first, machine, tmp_path):
     tree, cache = machine(tmp_path / "p"), tmp_path / "cache"
     assert precast("cache", "stats", folder=tree.folder).stderr == (
