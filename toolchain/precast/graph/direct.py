@@ -7,12 +7,9 @@ the same steps would leave, and tell.
 
 from __future__ import annotations
 
-from concurrent.futures import CancelledError, ThreadPoolExecutor
-
-from precast.errors import PrecastError
-from precast.graph.running import run_step, take_shared
+from precast.graph.images import make_step, make_units
+from precast.graph.running import take_shared
 from precast.graph.session import Session
-from precast.graph.steps import Step
 from precast.layout import SCONSTRUCT
 
 
@@ -29,37 +26,18 @@ def run_directly(session: Session) -> None:
     session.begin()
     take_shared(session)
     session.prepare()
-    _compile(session)
+    make_units(session)
     for step in (*session.steps.packs, session.steps.release):
-        if session.is_declared(step) and not (session.failures or session.interrupted):
-            _run(session, step)
+        if session.is_declared(step):
+            make_step(session, step)
 
 
 def compile_candidates(session: Session) -> None:
     """Compiles the stale candidates before there is a graph, for those that do not compile are not in it.
 
     `SystemExit`, as of a failed graph, where a kernel has none left."""
-    _compile(session)
+    make_units(session)
     if session.left_out and not session.interrupted:
         session.leave_out()
     if session.failures or session.interrupted:
         raise SystemExit(1)
-
-
-def _compile(session: Session) -> None:
-    if session.declared_units:
-        with ThreadPoolExecutor(session.executor.room, "precast-step") as threads:
-            for done in [threads.submit(_run, session, step) for step in session.declared_units]:
-                done.result()
-
-
-def _run(session: Session, step: Step) -> None:
-    """Makes a step; what is wrong with it is the session's to tell."""
-    try:
-        with session.running(step):
-            run_step(session, step)
-    except CancelledError:  # another one failed before a worker had it
-        pass
-    except PrecastError as error:
-        if not session.interrupted:  # the user knows
-            session.fail(step.name, error)

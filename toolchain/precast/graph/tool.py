@@ -27,6 +27,7 @@ from precast.errors import PrecastError, ToolError
 from precast.graph.collect import remove_unfinished
 from precast.graph.compiler import choose_compiler
 from precast.graph.direct import compile_candidates
+from precast.graph.images import make_images
 from precast.graph.inputs import LibraryInputs
 from precast.graph.keeping import keep_snapshot
 from precast.graph.linked import Linked, LinkedSharing
@@ -51,7 +52,7 @@ from precast.graph.session import Session, start_executor
 from precast.graph.steps import ImagesStep, Step, UnitStep
 from precast.graph.unfinished import end_writing
 from precast.launch.sources import library_sources
-from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SIGNATURES, facts_path, image_path
+from precast.layout import BUILD, LAUNCHERS, LIBRARIES, OBJECTS, SCONSTRUCT, SIGNATURES, facts_path, image_path
 from precast.progress.choosing import choose_reporter
 from precast.progress.events import COMPLETE
 from precast.project import SETTINGS_FILE, read_project
@@ -61,6 +62,7 @@ from precast.target import find_machine
 from precast.worker.memory import default_worker_count
 
 ALIAS = "precast"
+IMAGES = "images"
 
 
 def exists(env: Any) -> bool:
@@ -157,41 +159,63 @@ def declare_graph(env: Any, session: Session, sharing: LinkedSharing | None = No
         _take_libraries(env, session, sharing)
     for probe in filter(session.is_declared, steps.probes):
         _declare(env, session, probe, probe.inputs)
-    for unit in session.declared_units:
-        _declare_unit(env, session, unit)
+    images = _declare_images(env, session)
     if steps.failed:
-        return _declare_failed(env, session)
-    for pack in filter(session.is_declared, steps.packs):
-        _declare(env, session, pack, session.made_anew(pack))
+        return _declare_failed(env, session, images)
     for library in filter(session.is_declared, steps.cpu_libraries):
-        _declare_cpu_library(env, session, library, sharing)
-    for selection in filter(session.is_declared, steps.selections):
-        _declare(env, session, selection, selection.inputs)
+        _declare_cpu_library(env, session, library, images or session.made_anew(library), sharing)
     if session.is_declared(steps.launchers) or session.is_declared(steps.library):
         _declare_library(env, session, sharing)
     # SCons goes by the order of what the last step depends on.
-    first = [facts_path(unit.planned.unit) for unit in session.declared_units]
-    release = _declare(env, session, steps.release, dict.fromkeys([*first, *session.made_anew(steps.release)]))
+    first = images or [facts_path(unit.planned.unit) for unit in session.declared_units]
+    made = _made_by_nodes(session) if images else session.made_anew(steps.release)
+    release = _declare(env, session, steps.release, dict.fromkeys([*first, *made]))
     env.Alias(ALIAS, release)
     env.Default(ALIAS)
     return release
 
 
-def _declare_failed(env: Any, session: Session) -> Any:
+def _declare_images(env: Any, session: Session) -> list[Any]:
+    """Units and what is put together of them: one node for all, which is returned, where no script and no command line
+    can name any of them."""
+    steps = session.steps
+    if not session.aloud and not (session.folder / SCONSTRUCT).exists():
+        images = env.Alias(IMAGES, [], StepAction(IMAGES, partial(make_images, session)))
+        env.AlwaysBuild(images)
+        env.Depends(images, [f"#{probe.outputs[0]}" for probe in filter(session.is_declared, steps.probes)])
+        return list(images)
+    for unit in session.declared_units:
+        _declare_unit(env, session, unit)
+    for pack in filter(session.is_declared, steps.packs):
+        _declare(env, session, pack, session.made_anew(pack))
+    for selection in filter(session.is_declared, steps.selections):
+        _declare(env, session, selection, selection.inputs)
+    return []
+
+
+def _made_by_nodes(session: Session) -> list[str]:
+    """What a release waits for beside the images that have one node."""
+    steps = session.steps
+    others = filter(session.is_declared, (*steps.cpu_libraries, steps.launchers, steps.library))
+    return [path for step in others for path in step.outputs]
+
+
+def _declare_failed(env: Any, session: Session, images: list[Any]) -> Any:
     """What could not be planned fails as a unit does; the others are built, and no release."""
     failed = [_declare(env, session, step) for step in session.steps.failed]
-    units = [f"#{step.outputs[0]}" for step in session.declared_units]
+    units = images or [f"#{step.outputs[0]}" for step in session.declared_units]
     env.Default(env.Alias(ALIAS, [*units, *failed]))
     return failed
 
 
-def _name(path: str) -> str:
-    """A file as SCons names it: what an installed package or a library brings lies outside of the project."""
-    return path if os.path.isabs(path) else f"#{path}"
+def _name(path: Any) -> Any:
+    """A file as SCons names it: what an installed package or a library brings lies outside of the project. A node is
+    one already."""
+    return path if not isinstance(path, str) or os.path.isabs(path) else f"#{path}"
 
 
 def _declare(
-    env: Any, session: Session, step: Step, sources: Iterable[str] = (), outputs: Sequence[str] | None = None
+    env: Any, session: Session, step: Step, sources: Iterable[Any] = (), outputs: Sequence[str] | None = None
 ) -> Any:
     nodes = env.Command(
         [f"#{path}" for path in outputs or step.outputs],
@@ -245,15 +269,16 @@ def _cpu_link(step: ImagesStep, files: str) -> str:
     return f"$SHLINK {files} {' '.join(step.given.link)} -lm"
 
 
-def _declare_cpu_library(env: Any, session: Session, step: ImagesStep, sharing: LinkedSharing | None) -> None:
-    """Links the objects of one CPU level, in the order of the plan; their names go through a file, for they may be
-    more than a command line holds."""
+def _declare_cpu_library(
+    env: Any, session: Session, step: ImagesStep, sources: list[Any], sharing: LinkedSharing | None
+) -> None:
+    """Links the objects of one CPU level, in the order of the plan, after `sources`; their names go through a file, for
+    they may be more than a command line holds."""
     listing = f"{OBJECTS}/{step.given.target.folder}.txt"
     begin, end = _recording(session, _describe_cpu_library(env, step), sharing)
     write = StepAction("list", partial(write_listing, step.given, session.folder, listing))
     link = _cpu_link(step, f"-o $TARGET @{listing}")
-    sources = [_name(path) for path in session.made_anew(step) or [SETTINGS_FILE]]
-    env.Command(f"#{step.outputs[0]}", sources, [begin, write, link, end])
+    env.Command(f"#{step.outputs[0]}", [_name(each) for each in sources or [SETTINGS_FILE]], [begin, write, link, end])
 
 
 def _describe_library(env: Any, session: Session) -> Linked:
