@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from precast.cache.settings import ADDRESS_HINT, SIZE_HINT, CacheSettings, find_address_fault, parse_size, shown
@@ -57,6 +58,11 @@ class Project:
     reads: tuple[Read, ...] = field(default=(), repr=False, compare=False)  # what the settings were made from
     defaults: Mapping[str, Node] = field(default_factory=dict, repr=False, compare=False)  # options of every kernel
     places: Places = field(default_factory=dict, repr=False, compare=False)  # of what is said, by key and text
+
+    @cached_property
+    def root(self) -> str:
+        """The absolute folder, without links: asked for by each of thousands of units."""
+        return str(self.folder.resolve())
 
     @property
     def search_path(self) -> tuple[Path, ...]:

@@ -227,7 +227,10 @@ class Store:
         first, *others = (Path(self._record(key)) for key in records)
         write_file(first, seal(head.encode() + b"\n" + b"".join(records.values())))
         for path in others:
-            link_file(first, path)
+            try:
+                os.link(first, path)
+            except OSError:  # there is one, there is no folder, or there are no links
+                link_file(first, path)
 
     def get_record(self, key: str) -> bytes | None:
         """The value under `key`; None when absent, or damaged: a damaged record is removed."""

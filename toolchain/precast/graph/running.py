@@ -32,7 +32,7 @@ from precast.graph.steps import (
 from precast.job import Job
 from precast.layout import stage_paths
 from precast.plan import make_job
-from precast.plan.key import write_key
+from precast.plan.key import KEY_FILE, write_key
 from precast.reads import FILES, Read, lasting
 from precast.release.budget import BudgetError
 from precast.spec.closure import INSTALLED
@@ -128,15 +128,16 @@ def _run_unit(session: Session, step: UnitStep) -> None:
 def _note_unit(session: Session, step: UnitStep, result: UnitResult) -> None:
     """Records a unit whose folder is there."""
     folder = session.folder / step.planned.folder
-    write_key(folder, step.planned.ingredients)
+    key = write_key(folder, step.planned.ingredients)
     reads = lasting(result.reads)
     _tell_new(session, step, reads)
     for warning in result.warnings:
         if warning != LUCK_WARNING:  # said once, of the release
             session.warn(f"{step.name}: {warning}")
     outputs = [f"{step.planned.folder}/{name}" for name in os.listdir(folder)]
-    stages = dict(zip(stage_paths(step.planned.unit), (each.digest for each in result.stages), strict=True))
-    made = {path: stages[path] for path in outputs if path in stages}
+    known = dict(zip(stage_paths(step.planned.unit), (each.digest for each in result.stages), strict=True))
+    known[f"{step.planned.folder}/{KEY_FILE}"] = key
+    made = {path: known[path] for path in outputs if path in known}
     cost = _cost_to_note(session, step, result)
     session.index.record(step.name, session.key_of(step), {}, outputs, str(cost or ""), reads, made)
     session.count(step, "reused" if result.stages and result.stages[-1].reused else "built")

@@ -16,7 +16,7 @@ from precast.identity import Tools
 from precast.keyed import Keyed
 from precast.passes.selection import PassUse
 from precast.spec.model import Argument, CompileSettings, Unit, format_constant
-from precast.store import write_file
+from precast.store import digest_bytes, write_file
 
 KEY_FILE = "key.json"
 Entries = tuple[tuple[str, str], ...]
@@ -96,9 +96,11 @@ def describe_settings(settings: CompileSettings) -> Entries:
     return (("line_info", format_constant(settings.line_info)), *environment)
 
 
-def write_key(folder: Path, ingredients: Ingredients) -> None:
-    """Writes `key.json` into a built unit's folder."""
-    write_file(folder / KEY_FILE, to_json(ingredients).encode())
+def write_key(folder: Path, ingredients: Ingredients) -> str:
+    """Writes `key.json` into a built unit's folder; its digest."""
+    data = to_json(ingredients).encode()
+    write_file(folder / KEY_FILE, data)
+    return digest_bytes(data)
 
 
 def read_key(folder: Path) -> Ingredients | None:

@@ -107,17 +107,17 @@ class Plan:
 
 def make_job(given: UnitInputs, project: Project) -> Job:
     """The job that compiles what is `given`; of the project it takes places and limits. Its paths are absolute."""
-    root, around = project.folder.resolve(), given.around
+    root, around = project.root, given.around
     return Job(
         unit=given.unit,
         passes=around.passes,
         settings=replace(around.settings, ptxas=project.settings.ptxas),
         tools=around.tools,
         sources=around.sources,
-        project=str(root),
-        python_path=tuple(os.path.normpath(root / each) for each in project.python_path),
-        store=str(root / STORE),
-        output=str(root / unit_folder(given.unit)),
+        project=root,
+        python_path=tuple(os.path.normpath(os.path.join(root, each)) for each in project.python_path),
+        store=os.path.join(root, STORE),
+        output=os.path.join(root, unit_folder(given.unit)),
         time_limit_s=project.time_limit_s,
         memory_limit_mb=project.memory_limit_mb,
     )

@@ -12,6 +12,7 @@ import json
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from precast.artifact import Facts, Parameter, TensorDescriptor
@@ -227,6 +228,7 @@ def describe_unit(kernel: KernelInterface, unit: Unit, facts: Facts) -> IndexEnt
     """What the index says of a unit of `kernel`; `BugError` when its facts do not go with its arguments."""
     leaves = [leaf for argument in run_time_arguments(unit) for leaf in leaves_of(argument)]
     codes = [_type_code(type_text) for _, type_text in leaves]
+    names = tuple(name for name, _ in leaves), _constants(unit)
     return IndexEntry(
         unit=str(unit),
         symbol=facts.symbol,
@@ -239,10 +241,10 @@ def describe_unit(kernel: KernelInterface, unit: Unit, facts: Facts) -> IndexEnt
         hints=tuple(_hint_rows(unit, kernel, codes)),
         promises=tuple(_promise_rows(unit)),
         buffers=tuple((buffer.pass_name, buffer.bytes_per_program) for buffer in facts.buffers),
-        grid=tuple(_steps(unit, text, parse_grid) for text in unit.grid),
+        grid=tuple(_steps(names, text, parse_grid) for text in unit.grid),
         numbers=fact_numbers(facts),
         description=_description(unit, facts),
-        requirements=tuple((_steps(unit, text, parse_requirement), text) for text in unit.requires),
+        requirements=tuple((_steps(names, text, parse_requirement), text) for text in unit.requires),
     )
 
 
@@ -333,15 +335,25 @@ def _requirement_row(tables: Tables, steps: Steps, text: str) -> Row:
     return (*tables.shared_span("steps", steps), tables.text(text), 0)
 
 
-def _steps(unit: Unit, text: str, parse: Callable[..., Expression]) -> Steps:
-    names = [name for argument in run_time_arguments(unit) for name, _ in leaves_of(argument)]
+def _constants(unit: Unit) -> dict[str, int]:
+    """The axes and constexprs that grid and requirements are computed from."""
     constants = {name: int(value) for name, value in unit.variant.values if isinstance(value, int)}
-    constants |= {
+    return constants | {
         argument.name: argument.value
         for argument in unit.arguments
         if argument.type == "constexpr" and isinstance(argument.value, int)
     }
-    program = compile_grid(parse(text, [*names, *constants]), names, constants)
+
+
+@lru_cache(1024)  # the units of a kernel have the same expressions
+def _parse(parse: Callable[..., Expression], text: str, names: tuple[str, ...]) -> Expression:
+    return parse(text, names)
+
+
+def _steps(bound: tuple[tuple[str, ...], Mapping[str, int]], text: str, parse: Callable[..., Expression]) -> Steps:
+    """An expression for run-time arguments of such names and such constants."""
+    names, constants = bound
+    program = compile_grid(_parse(parse, text, (*names, *constants)), names, constants)
     return tuple((operand, opcode, 0) for opcode, operand in program.steps)
 
 
