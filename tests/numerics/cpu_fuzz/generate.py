@@ -6,7 +6,7 @@ accesses through two names of one memory without a barrier (unless the program i
 
 from __future__ import annotations
 
-from cpu_fuzz.draw_control import Control
+from cpu_fuzz.draw_folds import Folds
 from cpu_fuzz.draw_memory import TABLE
 from cpu_fuzz.program import FLOATS, INTEGERS, SMALL_FLOATS, Array, Number, Op, Program, Type, Value
 
@@ -15,7 +15,7 @@ def generate(seed: int) -> Program:
     return _Generator(seed).run()
 
 
-class _Generator(Control):
+class _Generator(Folds):
     """The program as a whole."""
 
     def run(self) -> Program:
@@ -26,6 +26,8 @@ class _Generator(Control):
             self.store_result(value)
         if self.program.seed % 8 == 0:
             self.product()
+        if self.program.seed % 8 == 4:
+            self.fold()
         self.block.operations.append(Op("tt.return"))
         return self.program
 
