@@ -1,4 +1,4 @@
-"""Products in loops whose results are computed with, reduced and multiplied again. In: what is in scope. Out: the loop."""
+"""Products in loops, computed with, reduced and multiplied again. In: what is in scope. Out: the loop."""
 
 from __future__ import annotations
 
