@@ -117,6 +117,7 @@ def test_products_with_what_a_loop_loads(form, element, level):
         assert before and not inside
 
 
+@pytest.mark.all
 def test_products_of_every_shape():
     for sizes in ((8, 32, 32, 8), (64, 32, 32, 16), (16, 64, 32, 64), (128, 32, 64, 32), (4, 32, 32, 2)):
         run("numbers", "int8", "x86-64-v3", sizes, 2)

@@ -26,7 +26,7 @@ class _Generator(Folds):
             self.store_result(value)
         if self.program.seed % 8 == 0:
             self.product()
-        if self.program.seed % 8 == 4:
+        if self.program.seed % 40 == 4:
             self.fold()
         self.block.operations.append(Op("tt.return"))
         return self.program
