@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from strict_server import StrictServer
@@ -22,6 +23,7 @@ from precast.cache.lanes import Lanes
 from precast.cache.settings import CacheSettings, find_address_fault, format_size, parse_size, shown
 from precast.cache.shared import SharedCache
 from precast.cache.upkeep import count_items, find_damaged, shrink
+from precast.digest import seal
 
 KEY, OTHER = hashlib.sha256(b"key").hexdigest(), hashlib.sha256(b"other").hexdigest()
 ENTRY = Entry(b'{"facts":1}', (b"ttir text" * 20, b"\x7fELF image"))
@@ -133,6 +135,29 @@ def test_every_bit_of_a_message_counts():
             except ValueError:
                 continue
             assert parse_action_result(changed).stdout == parse_action_result(message).stdout
+
+
+HEADS = [b"5", b'{"0":1}', b'[1,"x"]', b"[1,-5]", b"[1,0.5]", b"[1,1e400]", b"null", b"[]", b"[1]", b"[1,9]", b'"1"',
+         b"\xff", b"[" * 100_000]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", HEADS, ids=lambda head: repr(head[:9]))
+def test_a_message_that_was_forged_with_all_its_digests_is_refused(server, head):
+    packed = zstandard.ZstdCompressor().compress(head + b"\nrest")
+    server.held[f"ac/{KEY}"] = encode_action_result(ActionResult(seal(KEY.encode() + b"\n" + packed)))
+    cache = Cache(server.url)
+    assert cache.get(KEY) is None
+    assert cache.warnings == [f"the cache at {server.url} holds what is damaged or forged (ac/{KEY}): not used"]
+
+
+@pytest.mark.parametrize("digest", ["../" * 21 + "x", "A" * 64, "é" * 64, "0" * 63])
+def test_a_message_names_nothing_but_blobs(server, digest):
+    message = parse_action_result(pack_entry(KEY, Entry(b"v"), whole=False)[0])
+    forged = ActionResult(message.stdout, (OutputFile("0", digest, 1),))
+    server.held[f"ac/{KEY}"] = encode_action_result(forged)
+    cache = Cache(server.url)
+    assert cache.get(KEY) is None and len(cache.warnings) == 1
+    assert server.requests == {"GET ac": 1} and not server.refusals
 
 
 def test_an_entry_of_another_format_is_absent(server, monkeypatch):

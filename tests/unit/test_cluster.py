@@ -17,9 +17,11 @@ from precast.engines import StageFailure
 from precast.engines.standin import StandinEngine
 from precast.job import Job
 from precast.plan import make_job
+from precast.reads import Read, ReadKind
 from precast.worker.batch import Answer, Answers, Batch, Message, checked, pack_batch, unpack_answer
 from precast.worker.cluster import ClusterExecutor, ClusterLost, WorkerGone, batch_size
 from precast.worker.connecting import ADDRESS_HINT, find_address_fault
+from precast.worker.parcel import reads_alike
 from precast.worker.runner import BatchRunner
 from precast.worker.walk import run_job
 
@@ -299,6 +301,32 @@ def test_damage_on_the_way_is_noticed(tmp_path, runner):
     assert unpack_answer(job, answer, spoilt) == (None, "what came back is damaged")
     assert not Path(job.output).exists()
     assert unpack_answer(job, answer, checked(blobs))[0].unit == str(job.unit)
+
+
+@pytest.mark.parametrize("key", ["aa/../../../../outside", "../../outside", "A" * 64, ""])
+def test_what_comes_back_lands_nowhere_but_in_the_store(tmp_path, runner, key):
+    (job, *_) = make_jobs(tmp_path / "p")
+    text, blobs = runner.run(pack_batch([job]))
+    (answer,) = from_json(text, Answers).answers
+    stages = tuple(replace(stage, key=key) for stage in answer.unit.result.stages)
+    forged = replace(answer, unit=replace(answer.unit, result=replace(answer.unit.result, stages=stages)))
+    before = sorted(tmp_path.rglob("*"))
+    unreadable = replace(answer, unit=replace(answer.unit, records=("\ud800",) * len(stages)))
+    for each in (forged, unreadable):
+        assert unpack_answer(job, each, checked(blobs)) == (None, "what came back is damaged")
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+NO_NAMES = ["a\0b", "\ud800", "", "../" * 2000, "a" * 5000, "**\0", "/dev/zero"]
+
+
+@pytest.mark.parametrize("name", NO_NAMES, ids=lambda name: ascii(name[:9]))
+def test_what_no_file_can_be_called_is_not_read_alike(tmp_path, runner, name):
+    (job, *_) = make_jobs(tmp_path)
+    text, _ = runner.run(pack_batch([job]))
+    result = from_json(text, Answers).answers[0].unit.result
+    for kind in ReadKind:
+        assert not reads_alike(replace(result, reads=(Read(kind, name, "0" * 64),)), tmp_path), kind
 
 
 def test_a_message_that_is_dropped_takes_its_jobs_with_it(tmp_path, runner):

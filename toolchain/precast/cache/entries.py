@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import zstandard
 
 from precast.cache.action_result import ActionResult, OutputFile, encode_action_result, parse_action_result
+from precast.cache.place import NAME
 from precast.digest import seal, unseal
 from precast.store import digest_bytes
 
@@ -58,7 +59,7 @@ def parse_message(key: str, data: bytes) -> Message | None:
     owner, _, packed = (unseal(result.stdout) or b"").partition(b"\n")
     if owner != key.encode():
         raise ValueError("it is not the entry of its key")
-    if any(not 0 <= file.size <= MOST_BLOB_BYTES or len(file.digest) != 64 for file in result.files):
+    if any(not 0 <= file.size <= MOST_BLOB_BYTES or not NAME.fullmatch(file.digest) for file in result.files):
         raise ValueError("it names what can be no blob")
     entry = _decompress(packed)
     return Message(entry, result.files) if entry else None
@@ -81,11 +82,17 @@ def _decompress(packed: bytes) -> Entry | None:
     except zstandard.ZstdError as error:
         raise ValueError(str(error)) from None
     head, _, data = data.partition(b"\n")
-    numbers = json.loads(head)
-    if numbers[0] != FORMAT:
+    try:
+        numbers = json.loads(head)
+    except RecursionError:
+        numbers = None
+    if isinstance(numbers, list) and numbers and numbers[0] != FORMAT:
         return None
+    sizes = numbers[1:] if isinstance(numbers, list) else []
+    if not sizes or not all(isinstance(size, int) and size >= 0 for size in sizes):
+        raise ValueError("its head is none")
     parts, place = [], 0
-    for size in numbers[1:]:
+    for size in sizes:
         parts.append(data[place : place + size])
         place += size
     if place != len(data):

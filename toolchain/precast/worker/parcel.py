@@ -13,6 +13,7 @@ from pathlib import Path
 
 from precast.artifact import UnitResult
 from precast.cache.entries import Entry
+from precast.cache.place import NAME
 from precast.codec import CodecError, from_json, to_json
 from precast.job import Job
 from precast.reads import digest_now, lasting
@@ -68,7 +69,9 @@ def is_whole(packed: PackedUnit, blobs: Sequence[bytes], unit: Unit) -> bool:
     result, stages = packed.result, packed.result.stages
     if result.unit != str(unit) or tuple(each.stage for each in stages) != unit.stages:
         return False
-    records: list[StageRecord | None] = [parse_record(text.encode()) for text in packed.records]
+    if not all(NAME.fullmatch(stage.key) for stage in stages):  # places in the store are named so
+        return False
+    records: list[StageRecord | None] = [parse_record(text.encode(errors="replace")) for text in packed.records]
     digests = [digest_bytes(blob) for blob in blobs]
     return (
         digests == [stage.digest for stage in stages] == [record.digest for record in records if record]
@@ -78,7 +81,10 @@ def is_whole(packed: PackedUnit, blobs: Sequence[bytes], unit: Unit) -> bool:
 
 def reads_alike(result: UnitResult, project: Path) -> bool:
     """Whether all that was read where a unit was compiled, and no key holds, would be read alike in this project."""
-    return all(digest_now(read, project, os.environ) == read.digest for read in result.reads)
+    try:
+        return all(digest_now(read, project, os.environ) == read.digest for read in result.reads)
+    except (ValueError, OSError, RuntimeError):  # a name that no file can have
+        return False
 
 
 def place_unit(job: Job, packed: PackedUnit, blobs: Sequence[bytes], *, reused: bool) -> UnitResult:
