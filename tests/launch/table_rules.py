@@ -1,7 +1,7 @@
 """Rows of the selection table at random, and which of them a call gets by the table's own words.
 
 `by_argument` compares its arguments with few numbers; `by_product` what is computed from them too; `by_many` so many
-numbers that no list can be made of every combination.
+numbers that no list can be made of every combination; `by_factors` nothing but products, some beyond 64 bits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import random
 from precast.launch.formats.values import Condition, SelectionRule
 
 SEED = 20261130
-KERNELS = ("by_argument", "by_product", "by_many")
+KERNELS = ("by_argument", "by_product", "by_many", "by_factors")
 BLOCKS, WARPS = (32, 64, 128), (1, 2)
 BOUNDS = (-(2**31), -17, -1, 0, 1, 2, 3, 7, 8, 9, 64, 65, 100, 127, 128, 1000, 1024, 2**31 - 1)
 RELATIONS = {
@@ -20,8 +20,14 @@ RELATIONS = {
 }  # fmt: skip
 EXPRESSIONS = {
     "n": lambda n, m, k: n, "m": lambda n, m, k: m, "k": lambda n, m, k: k, "n * m": lambda n, m, k: n * m,
-    "n // k": lambda n, m, k: n // k if k else None,
+    "n // k": lambda n, m, k: n // k if k else None, "n * m * k": lambda n, m, k: fitting(n * m * k),
+    "k * k": lambda n, m, k: k * k,
 }  # fmt: skip
+
+
+def fitting(value: int) -> int | None:
+    """A value of 64 bits; another cannot be computed."""
+    return value if -(2**63) <= value < 2**63 else None
 
 
 def draw_rules(seed: int) -> list[SelectionRule]:
@@ -31,6 +37,7 @@ def draw_rules(seed: int) -> list[SelectionRule]:
 
 def _draw(kernel: str, chance: random.Random) -> list[SelectionRule]:
     names = list(EXPRESSIONS)[: 5 if kernel == "by_product" else 3]
+    names = ["n", "n * m", "n * m * k", "k * k"] if kernel == "by_factors" else names
     bounds = [*BOUNDS, *(chance.randrange(-5000, 5000) for _ in range(300))] if kernel == "by_many" else BOUNDS
     rules = []
     for number in range(400 if kernel == "by_many" else 80):

@@ -163,7 +163,7 @@ static choice choose_by_table(const precast_index *index, const precast_device *
                               const precast_table *table, const precast_request *wanted) {
     uint16_t room[PRECAST_MOST_ROWS + 1];
     precast_found_rows found = precast_find_rows(index, table, call, room);
-    for (uint32_t next = found.first; next != PRECAST_NO_ROW; next = *found.others++) {
+    for (uint32_t next = found.first; next != PRECAST_NO_ROW; next = precast_next_row(&found)) {
         const precast_row *row = &table->rows[next];
         choice named = choose_for_row(index, device, call, row, wanted);
         if (!named.best)

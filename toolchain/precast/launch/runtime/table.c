@@ -8,7 +8,7 @@
 
 #include "grid.h"
 
-enum { MOST_ROW_WORDS = PRECAST_MOST_ROWS / 64, MOST_LIST_WORDS = 1 << 18, MOST_LISTED = 1 << 18 };
+enum { MOST_ROW_WORDS = PRECAST_MOST_ROWS / 64, FEW_LISTS = 4096, MOST_LIST_WORDS = 1 << 18, MOST_LISTED = 1 << 18 };
 
 static int holds(const precast_condition_record *condition, int64_t value) {
     switch (condition->relation) {
@@ -98,15 +98,30 @@ static int is_of(const precast_column *column, const precast_condition_record *c
     return column->steps.first == condition->steps.first && column->steps.count == condition->steps.count;
 }
 
+/* The arguments that an expression multiplies one after another; none where it does anything else. */
+static void find_factors(const precast_step_record *steps, const precast_slot_record *types, precast_column *column) {
+    enum { ARGUMENT = 1, MULTIPLY = 4 };
+    uint32_t count = (column->steps.count + 1) / 2;
+    if (column->steps.count % 2 == 0 || count > PRECAST_MOST_FACTORS)
+        return;
+    for (uint32_t i = 0; i < count; i++) {
+        const precast_step_record *step = &steps[i ? 2 * i - 1 : 0];
+        if (step->opcode != ARGUMENT || types[step->operand].type == PRECAST_U64 ||
+            (i && steps[2 * i].opcode != MULTIPLY))
+            return;
+        column->factors[i] = (uint32_t)step->operand;
+    }
+    column->factor_count = count;
+}
+
 static precast_column *find_column(const precast_index *index, precast_table *table,
                                    const precast_slot_record *types, const precast_condition_record *condition) {
     for (uint32_t i = 0; i < table->column_count; i++)
         if (is_of(&table->columns[i], condition))
             return &table->columns[i];
     precast_column *column = &table->columns[table->column_count++];
-    const precast_step_record *step = &index->steps[condition->steps.first];
-    int is_argument = condition->steps.count == 1 && step->opcode == 1 && types[step->operand].type != PRECAST_U64;
-    *column = (precast_column){.steps = condition->steps, .slot = is_argument ? (uint32_t)step->operand : UINT32_MAX};
+    column->steps = condition->steps;
+    find_factors(&index->steps[condition->steps.first], types, column);
     return column;
 }
 
@@ -215,12 +230,6 @@ static void hold_all(const precast_table *table, uint64_t *held) {
         held[table->words - 1] = (UINT64_C(1) << table->row_count % 64) - 1;
 }
 
-static void hold_at(const precast_table *table, const precast_column *column, uint32_t place, uint64_t *held) {
-    const uint64_t *set = table->sets + column->sets + (size_t)place * table->words;
-    for (uint32_t word = 0; word < table->words; word++)
-        held[word] &= set[word];
-}
-
 static uint16_t *list_held(const precast_table *table, const uint64_t *held, uint16_t *list) {
     for (uint32_t word = 0; word < table->words; word++)
         for (uint64_t left = held[word]; left; left &= left - 1)
@@ -244,20 +253,31 @@ static uint32_t space_columns(precast_table *table) {
 static void hold_in_list(const precast_table *table, uint32_t list, uint64_t *held) {
     hold_all(table, held);
     for (const precast_column *column = table->columns, *end = column + table->column_count; column < end; column++)
-        hold_at(table, column, list / column->step % count_places(column), held);
+        precast_hold_at(table, column, list / column->step % count_places(column), held);
 }
 
-/* 0 where there is no memory; a table with too many lists has none. */
+static int is_product(const precast_table *table) {
+    for (uint32_t i = 0; i < table->column_count; i++)
+        if (!table->columns[i].factor_count)
+            return 0;
+    return 1;
+}
+
+/* 0 where there is no memory. A table with too many lists has none, nor has one whose lists would lie so far apart that
+ * a few words of each column are read sooner. */
 static int make_lists(precast_table *table) {
     uint64_t held[MOST_ROW_WORDS];
     uint32_t lists = space_columns(table);
     size_t listed = lists;
+    table->quick = table->words <= PRECAST_FEW_WORDS && is_product(table);
+    if (!lists || (lists > FEW_LISTS && table->words <= PRECAST_FEW_WORDS))
+        return 1;
     for (uint32_t list = 0; list < lists && listed <= MOST_LISTED; list++) {
         hold_in_list(table, list, held);
         for (uint32_t word = 0; word < table->words; word++)
             listed += (size_t)__builtin_popcountll(held[word]);
     }
-    if (!lists || listed > MOST_LISTED)
+    if (listed > MOST_LISTED)
         return 1;
     table->lists = malloc(lists * sizeof *table->lists);
     table->listed = malloc(listed * sizeof *table->listed);
@@ -270,9 +290,7 @@ static int make_lists(precast_table *table) {
         next = list_held(table, held, next);
         table->lists[list] = (precast_list){*first, (uint32_t)(first + (*first != PRECAST_NO_ROW) - table->listed)};
     }
-    table->quick = 1;
-    for (uint32_t i = 0; i < table->column_count; i++)
-        table->quick &= table->columns[i].slot != UINT32_MAX;
+    table->quick = is_product(table);
     return 1;
 }
 
@@ -315,8 +333,8 @@ static uint32_t find_place(const precast_index *index, const precast_column *col
                            const uint64_t *slots) {
     int64_t stack[PRECAST_MAXIMUM_STACK];
     const precast_step_record *steps = index->steps + column->steps.first;
-    if (column->slot != UINT32_MAX)
-        return precast_find_place(column, (int64_t)slots[column->slot]);
+    if (column->factor_count)
+        return precast_find_product(column, slots);
     if (precast_evaluate(steps, column->steps.count, slots, types, stack))
         return column->cut_count + 1;
     return precast_find_place(column, stack[0]);
@@ -325,17 +343,25 @@ static uint32_t find_place(const precast_index *index, const precast_column *col
 precast_found_rows precast_find_rows_slowly(const precast_index *index, const precast_table *table,
                                             const precast_call *call, uint16_t room[PRECAST_MOST_ROWS + 1]) {
     const precast_slot_record *types = &index->slots[index->kernels[call->kernel].slots.first];
+    const precast_column *columns = table->columns, *end = columns + table->column_count;
+    precast_found_rows found = {0, table->words, NULL, {0}};
     uint64_t held[MOST_ROW_WORDS];
     uint32_t list = 0;
-    hold_all(table, held);
-    for (const precast_column *column = table->columns, *end = column + table->column_count; column < end; column++) {
-        uint32_t place = find_place(index, column, types, call->slots);
-        list += column->step * place;
-        if (!table->lists)
-            hold_at(table, column, place, held);
+    if (table->lists) {
+        for (const precast_column *column = columns; column < end; column++)
+            list += column->step * find_place(index, column, types, call->slots);
+        found.first = table->lists[list].first, found.others = table->listed + table->lists[list].others;
+        return found;
     }
-    if (table->lists)
-        return (precast_found_rows){table->lists[list].first, table->listed + table->lists[list].others};
+    hold_all(table, held);
+    for (const precast_column *column = columns; column < end; column++)
+        precast_hold_at(table, column, find_place(index, column, types, call->slots), held);
+    if (table->words <= PRECAST_FEW_WORDS) {
+        memcpy(found.held, held, table->words * sizeof *held);
+        found.first = precast_take_row(&found);
+        return found;
+    }
     list_held(table, held, room);
-    return (precast_found_rows){room[0], room + (room[0] != PRECAST_NO_ROW)};
+    found.first = room[0], found.others = room + (room[0] != PRECAST_NO_ROW);
+    return found;
 }
