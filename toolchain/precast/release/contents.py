@@ -111,13 +111,14 @@ def join_release(
     contents: dict[str, Content] = {**parts.files, **{part.file.path: file for file, part in images}}
     units = [unit for _, part in images for unit in part.units]
     files = {part.file.path: part.file for _, part in images}
+    interface = interface_digest(parts.interface)
     entries = ((unit.entry, unit.image) for unit in units)
-    contents[INDEX] = join_index(parts.interface, entries, files.values(), parts.selection)
+    contents[INDEX] = join_index(parts.interface, interface, entries, files.values(), parts.selection)
     manifest = Manifest(
         name=parts.name,
         project_version=parts.project_version,
         launch_abi=LAUNCH_ABI,
-        interface=interface_digest(parts.interface),
+        interface=interface,
         units=(),
         files=tuple(_manifest_file(path, contents[path], files.get(path)) for path in sorted(contents)),
         tools=tuple(sorted(parts.tools)),

@@ -48,7 +48,7 @@ def _read_units(units: Iterable[Any], texts: bytes) -> Iterator[UnitPart]:
 
 def write_part(path: Path, key: str, part: ImagesPart) -> None:
     """Keeps a part. That it cannot be written is no error."""
-    units = [(each.entry, astuple(each.image), each.reproducible, *map(len, each.texts)) for each in part.units]
+    units = [(each.entry, each.image, each.reproducible, *map(len, each.texts)) for each in part.units]
     head = json.dumps((key, astuple(part.file), units), separators=(",", ":")).encode()
     texts = b"".join(text for each in part.units for text in each.texts)
     with contextlib.suppress(PrecastError):

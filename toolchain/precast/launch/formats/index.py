@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from precast.artifact import Facts, Parameter, TensorDescriptor
 from precast.errors import BugError, PlanError
-from precast.grid import Expression, compile_grid, parse_grid, parse_requirement
+from precast.grid import Expression, GridProgram, compile_grid, parse_grid, parse_requirement
 from precast.launch.formats.index_reader import fact_flags, fact_numbers
 from precast.launch.formats.interface import (
     ABSENT,
@@ -49,6 +49,7 @@ from precast.launch.formats.records import (
     SLOT_OPTIONAL,
     SLOT_VARIED,
     Tables,
+    pack_rows,
 )
 from precast.launch.formats.values import (
     DESCRIPTOR,
@@ -70,30 +71,31 @@ from precast.target import AARCH64, X86_LEVELS, Backend, Target
 from precast.tuning.rules import Plain, plain
 
 Row = tuple[int | bytes, ...]
-Steps = tuple[tuple[int, int, int], ...]
 
 _FORWARD_ARCHITECTURES = {"75", "80", "86", "89"}  # 87 is Tegra: its images and the others do not mix
 _AARCH64 = 8  # beyond the levels of x86-64
 
 
 class IndexEntry(NamedTuple):
-    """A unit's record, with texts and rows where the index has their numbers. Made of what JSON can say."""
+    """A unit's record, with texts, and rows as `pack_rows` has them, where the index has their numbers. Made of what
+    JSON can say."""
 
     unit: str
     symbol: str
     backend: int
     architecture: tuple[int, int | str]  # its kind; a text is that of a string
     flags: int
-    axes: tuple[int, ...]
-    slot_types: tuple[int, ...]
-    parameters: tuple[tuple[int, int, int, int, tuple[int, ...]], ...]  # the last: a descriptor, or none
-    hints: tuple[tuple[int, int, int], ...]
-    promises: tuple[tuple[int, int, int], ...]
+    axes: str  # one byte for each, in hex
+    slot_types: str
+    parameters: str
+    descriptors: tuple[tuple[int, str], ...]  # with the numbers of the parameters that they belong to
+    hints: str
+    promises: str
     buffers: tuple[tuple[str, int], ...]
-    grid: tuple[Steps, ...]
+    grid: tuple[str, ...]
     numbers: tuple[int, ...]
     description: str
-    requirements: tuple[tuple[Steps, str], ...]
+    requirements: tuple[tuple[str, str], ...]  # with their texts
 
 
 PlacedEntry = tuple[IndexEntry, ImagePlace]
@@ -104,16 +106,18 @@ def write_index(index: ReleaseIndex) -> bytes:
     kernels = {kernel.name: kernel for kernel in index.interface.kernels}
     known = (each for each in index.units if each.unit.kernel in kernels)
     entries = [(describe_unit(kernels[each.unit.kernel], each.unit, each.facts), each.image) for each in known]
-    return join_index(index.interface, entries, index.files, index.selection)
+    return join_index(index.interface, interface_digest(index.interface), entries, index.files, index.selection)
 
 
 def join_index(
     interface: ReleaseInterface,
+    digest: str,
     entries: Iterable[PlacedEntry],
     files: Iterable[ReleaseFile],
     selection: Sequence[SelectionRule] = (),
 ) -> bytes:
-    """The bytes of the index that has these entries; those of a kernel in the spec's order."""
+    """The bytes of the index that has these entries, those of a kernel in the spec's order; `digest` is the
+    interface's."""
     tables = Tables()
     file_numbers = {
         file.path: tables.add("files", tables.text(file.path), 0, file.size, bytes.fromhex(file.digest))
@@ -133,7 +137,7 @@ def join_index(
                 images[image] = _add_image(tables, image, file_numbers)
         rules = [rule for rule in selection if rule.kernel == kernel.name]
         _add_kernel(tables, kernel, units, images, rules)
-    return _assemble(tables, tables.text(interface.name), bytes.fromhex(interface_digest(interface)))
+    return _assemble(tables, tables.text(interface.name), bytes.fromhex(digest))
 
 
 def _in_order(entries: Sequence[PlacedEntry]) -> list[tuple[int, PlacedEntry]]:
@@ -229,17 +233,19 @@ def describe_unit(kernel: KernelInterface, unit: Unit, facts: Facts) -> IndexEnt
     leaves = [leaf for argument in run_time_arguments(unit) for leaf in leaves_of(argument)]
     codes = [_type_code(type_text) for _, type_text in leaves]
     names = tuple(name for name, _ in leaves), _constants(unit)
+    parameters = tuple(_parameter_rows(unit, facts, codes))
     return IndexEntry(
         unit=str(unit),
         symbol=facts.symbol,
         backend=BACKENDS[unit.target.backend],
         architecture=_architecture(unit.target),
         flags=fact_flags(facts),
-        axes=_axis_numbers(kernel, unit),
-        slot_types=tuple(codes),
-        parameters=tuple(_parameter_rows(unit, facts, codes)),
-        hints=tuple(_hint_rows(unit, kernel, codes)),
-        promises=tuple(_promise_rows(unit)),
+        axes=bytes(_axis_numbers(kernel, unit)).hex(),
+        slot_types=pack_rows("slot_types", ((code,) for code in codes)),
+        parameters=pack_rows("parameters", (row for row, _ in parameters)),
+        descriptors=tuple((number, each) for number, (_, each) in enumerate(parameters) if each),
+        hints=pack_rows("hints", _hint_rows(unit, kernel, codes)),
+        promises=pack_rows("hints", _promise_rows(unit)),
         buffers=tuple((buffer.pass_name, buffer.bytes_per_program) for buffer in facts.buffers),
         grid=tuple(_steps(names, text, parse_grid) for text in unit.grid),
         numbers=fact_numbers(facts),
@@ -256,22 +262,31 @@ def _unit_row(tables: Tables, number: int, entry: IndexEntry, image: int, order:
     return (
         tables.text(entry.unit), tables.text(entry.symbol), number, image,
         entry.backend, kind, entry.flags, arch,
-        bytes(entry.axes).ljust(16, b"\0"),
-        tables.shared_span("slot_types", [(code,) for code in entry.slot_types])[0],
-        *tables.span("parameters", [_numbered(tables, row) for row in entry.parameters]),
+        bytes.fromhex(entry.axes),
+        tables.shared_span("slot_types", entry.slot_types)[0],
+        *_add_parameters(tables, entry),
         *tables.shared_span("hints", entry.hints),
         *tables.shared_span("hints", entry.promises),
         *tables.span("buffers", buffers),
         *(start for start, _ in grid), *(count for _, count in grid),
         *entry.numbers, tables.text(entry.description), order,
-        *tables.shared_span("requirements", [_requirement_row(tables, *each) for each in entry.requirements]),
+        *_add_requirements(tables, entry.requirements),
     )  # fmt: skip
 
 
-def _numbered(tables: Tables, row: tuple[int, int, int, int, tuple[int, ...]]) -> tuple[int, int, int, int]:
-    """A parameter, whose descriptor, where it has one, goes to the index and is known by its number."""
-    kind, code, slot, extra, descriptor = row
-    return kind, code, slot, tables.add("descriptors", *descriptor) if descriptor else extra
+def _add_parameters(tables: Tables, entry: IndexEntry) -> tuple[int, int]:
+    """A unit's parameters; of those that are descriptors, each has the number that its record gets in the index."""
+    first, count = tables.packed_span("parameters", entry.parameters)
+    for number, packed in entry.descriptors:
+        descriptor, _ = tables.packed_span("descriptors", packed)
+        row = tables.rows["parameters"][first + number]
+        tables.rows["parameters"][first + number] = row[:-4] + struct.pack("<I", descriptor)
+    return first, count
+
+
+def _add_requirements(tables: Tables, requirements: Sequence[tuple[str, str]]) -> tuple[int, int]:
+    rows = [(*tables.shared_span("steps", steps), tables.text(text), 0) for steps, text in requirements]
+    return tables.shared_span("requirements", pack_rows("requirements", rows))
 
 
 def _description(unit: Unit, facts: Facts) -> str:
@@ -331,10 +346,6 @@ def _type_code(type_text: str) -> int:
     return 0 if type_text == ABSENT else TYPE_CODES[type_text]
 
 
-def _requirement_row(tables: Tables, steps: Steps, text: str) -> Row:
-    return (*tables.shared_span("steps", steps), tables.text(text), 0)
-
-
 def _constants(unit: Unit) -> dict[str, int]:
     """The axes and constexprs that grid and requirements are computed from."""
     constants = {name: int(value) for name, value in unit.variant.values if isinstance(value, int)}
@@ -350,11 +361,14 @@ def _parse(parse: Callable[..., Expression], text: str, names: tuple[str, ...]) 
     return parse(text, names)
 
 
-def _steps(bound: tuple[tuple[str, ...], Mapping[str, int]], text: str, parse: Callable[..., Expression]) -> Steps:
+def _steps(bound: tuple[tuple[str, ...], Mapping[str, int]], text: str, parse: Callable[..., Expression]) -> str:
     """An expression for run-time arguments of such names and such constants."""
     names, constants = bound
-    program = compile_grid(_parse(parse, text, (*names, *constants)), names, constants)
-    return tuple((operand, opcode, 0) for opcode, operand in program.steps)
+    return _pack_steps(compile_grid(_parse(parse, text, (*names, *constants)), names, constants))
+
+
+def _pack_steps(program: GridProgram) -> str:
+    return pack_rows("steps", ((operand, opcode, 0) for opcode, operand in program.steps))
 
 
 def _slot_numbers(unit: Unit) -> dict[str, list[int]]:
@@ -369,9 +383,8 @@ def _slot_numbers(unit: Unit) -> dict[str, list[int]]:
     return numbers
 
 
-def _parameter_rows(
-    unit: Unit, facts: Facts, codes: Sequence[int]
-) -> Iterator[tuple[int, int, int, int, tuple[int, ...]]]:
+def _parameter_rows(unit: Unit, facts: Facts, codes: Sequence[int]) -> Iterator[tuple[tuple[int, int, int, int], str]]:
+    """Records of parameters, each with that of its tensor descriptor, or with nothing."""
     slots = _slot_numbers(unit)
     descriptors = {descriptor.argument: descriptor for descriptor in facts.tensor_descriptors}
     buffers = 0
@@ -380,15 +393,14 @@ def _parameter_rows(
         if parameter.kind in ("argument", "descriptor"):
             for slot in _slots_of(unit, slots, parameter):
                 code = codes[slot]
-                passed = _descriptor(descriptors, parameter) if code & DESCRIPTOR and not code & POINTER else ()
-                yield _kind_of(code, kind), code, slot, int(parameter.written), passed
+                if code & DESCRIPTOR and not code & POINTER:
+                    passed = pack_rows("descriptors", [_descriptor(descriptors, parameter)])
+                    yield (PARAMETER_KINDS["descriptor"], code, slot, 0), passed
+                else:
+                    yield (kind, code, slot, int(parameter.written)), ""
         else:
-            yield kind, POINTER, 0, buffers if parameter.kind == "buffer" else 0, ()
+            yield (kind, POINTER, 0, buffers if parameter.kind == "buffer" else 0), ""
             buffers += parameter.kind == "buffer"
-
-
-def _kind_of(code: int, kind: int) -> int:
-    return PARAMETER_KINDS["descriptor"] if code & DESCRIPTOR and not code & POINTER else kind
 
 
 def _slots_of(unit: Unit, slots: Mapping[str, list[int]], parameter: Parameter) -> list[int]:
@@ -443,7 +455,7 @@ def _rule_row(tables: Tables, kernel: KernelInterface, rule: SelectionRule) -> R
     conditions = []
     for expression, relation, bound in rule.conditions:
         program = compile_grid(parse_grid(expression, names), names, {})
-        steps = tables.shared_span("steps", [(operand, opcode, 0) for opcode, operand in program.steps])
+        steps = tables.shared_span("steps", _pack_steps(program))
         conditions.append((*steps, RELATIONS[relation], 0, bound))
     assignments = [_assignment(kernel, name, value) for name, value in rule.axes]
     texts = (tables.text(rule.device), tables.text(rule.target), tables.text(rule.row), 0)

@@ -75,7 +75,7 @@ def group_units(interface: ReleaseInterface) -> Mapping[str, tuple[str, ...]]:
 
 def kernel_of(unit: str) -> str:
     """The kernel that a unit's text begins with."""
-    return re.split("[:@]", unit, maxsplit=1)[0]
+    return unit.partition("@")[0].partition(":")[0]
 
 
 def slot_code(slot: Slot) -> int:

@@ -7,7 +7,7 @@ their natural alignment.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 MAGIC = b"PRECINDX"
@@ -52,13 +52,18 @@ FLAG_COOPERATIVE, FLAG_PDL = 1, 2
 NO_AXIS = 255
 
 
+def pack_rows(section: str, rows: Iterable[Sequence[int | bytes]]) -> str:
+    """Records that hold no number of another one, as a text that JSON can hold."""
+    return b"".join(RECORDS[section].pack(*row) for row in rows).hex()
+
+
 @dataclass
 class Tables:
     """The sections while they grow; text is kept once."""
 
     rows: dict[str, list[bytes]] = field(default_factory=lambda: {name: [] for name in RECORDS})
     _strings: dict[str, int] = field(default_factory=dict)
-    _spans: dict[tuple[str, tuple[bytes, ...]], int] = field(default_factory=dict)  # where rows are that were found
+    _spans: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)  # where rows are that were found
     _length: int = 0
 
     def text(self, text: str) -> int:
@@ -82,18 +87,31 @@ class Tables:
             self.add(section, *row)
         return first, len(rows)
 
-    def shared_span(self, section: str, rows: Sequence[Sequence[int | bytes]]) -> tuple[int, int]:
-        """Like `span`, but finds equal rows that are there already."""
-        packed = [RECORDS[section].pack(*row) for row in rows]
-        key = (section, tuple(packed))
-        if key not in self._spans:
-            self._spans[key] = self._find(section, packed)
-        return self._spans[key], len(packed)
+    def packed_span(self, section: str, packed: str) -> tuple[int, int]:
+        """Like `span`, of what `pack_rows` gave."""
+        return self._append(section, _split(section, packed))
 
-    def _find(self, section: str, packed: list[bytes]) -> int:
+    def shared_span(self, section: str, packed: str) -> tuple[int, int]:
+        """Like `packed_span`, but finds equal rows that are there already."""
+        key = (section, packed)  # asked tens of thousands of times
+        found = self._spans.get(key)
+        if found is None:
+            found = self._spans[key] = self._find(section, _split(section, packed))
+        return found
+
+    def _find(self, section: str, rows: list[bytes]) -> tuple[int, int]:
         table = self.rows[section]
-        for first in range(len(table) - len(packed) + 1):
-            if table[first : first + len(packed)] == packed:
-                return first
-        table += packed
-        return len(table) - len(packed)
+        for first in range(len(table) - len(rows) + 1):
+            if table[first : first + len(rows)] == rows:
+                return first, len(rows)
+        return self._append(section, rows)
+
+    def _append(self, section: str, rows: list[bytes]) -> tuple[int, int]:
+        table = self.rows[section]
+        table += rows
+        return len(table) - len(rows), len(rows)
+
+
+def _split(section: str, packed: str) -> list[bytes]:
+    data, size = bytes.fromhex(packed), RECORDS[section].size
+    return [data[start : start + size] for start in range(0, len(data), size)]

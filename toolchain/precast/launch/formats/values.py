@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from precast.artifact import Facts
 from precast.keyed import Keyed
@@ -109,8 +110,7 @@ class ReleaseInterface:
         return {kernel.name: kernel.key for kernel in self.kernels}
 
 
-@dataclass(frozen=True)
-class ImagePlace:
+class ImagePlace(NamedTuple):
     """Where the bytes of an image lie in a release: a pack and a span, or a whole CPU shared object."""
 
     file: str  # relative to the release, with `/`
