@@ -79,6 +79,7 @@ class Index:
         self._packages: dict[str, str] = {}  # asked for by many steps, so once for a build
         self._unwritten_steps: dict[str, StepRecord] = {}
         self._together = 1  # steps that are committed at once
+        self._recorded: set[str] = set()
         self._connection, self._files, self._steps = _open(path, whole)
         self._whole = whole
 
@@ -214,7 +215,7 @@ class Index:
     def _look_at(self, path: str) -> str:
         place = path if path.startswith("/") else f"{self._root_text}/{path}"
         status = os.lstat(place)
-        known = self._files.get(path) if self._whole else self.state(path)
+        known = self._files.get(path) or self.state(path)
         if known is not None and known.matches(status):  # thousands of times, so before all else
             return known.digest
         if stat.S_ISLNK(status.st_mode):
@@ -255,10 +256,15 @@ class Index:
         left = self.digests(set(outputs) - made.keys()) | {path: self._keep_made(path, made[path]) for path in made}
         record = StepRecord(name, key, {**inputs, **read}, left, note)
         with self._lock:
+            self._recorded.add(name)
             self._steps[name] = self._unwritten_steps[name] = record
             if len(self._unwritten_steps) >= self._together:
                 self._write(lambda connection: None)
         return record
+
+    def is_new(self, name: str) -> bool:
+        """Whether the step was recorded just now, and not by an earlier build."""
+        return name in self._recorded
 
     def _keep_made(self, path: str, digest: str) -> str:
         """Remembers a file that was made with such a digest, unread: what became of it since shows when it is asked."""

@@ -150,11 +150,12 @@ class _Gathering:
     def add_step(self, step: Step) -> None:
         """A step's record, and the files that are in its key and nobody makes."""
         self._add_record(step.name)
-        for path in step.inputs:
-            if path not in self.outputs and path not in self._others:
-                self._add_file(path, self._index.digest(path) or "", self.sources)
+        sources = [path for path in step.inputs if path not in self.outputs and path not in self._others]
+        for path in sources:
+            self._add_file(path, self._index.digest(path) or "", self.sources)
         record = self._index.step(step.name)
-        self.moved |= record is None or record.key != self._session.key_of(step)
+        if sources or not self._index.is_new(step.name):  # else its key is of what steps made, as it is known here
+            self.moved |= record is None or record.key != self._session.key_of(step)
 
     def _add_record(self, name: str) -> None:
         record = self._index.step(name)

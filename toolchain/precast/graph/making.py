@@ -97,8 +97,9 @@ def _remove_others(root: Path, keep: Mapping[str, bytes]) -> None:
 @collector.resting()
 def make_release(
     given: ReleaseInputs, folder: Path, output: str, digest: Digest, kept: Mapping[str, ImagesPart]
-) -> tuple[tuple[str, ...], WrittenManifest]:
-    """Assembles and places the release; the paths of all that it consists of, and its manifest.
+) -> tuple[tuple[str, ...], dict[str, str], WrittenManifest]:
+    """Assembles and places the release; the paths of all that it consists of, the digests of its files by their paths,
+    and its manifest.
 
     What holds a part of the project becomes the current release only where nothing else of it is lost by that. Of
     images whose file and facts have the digests that they had, what an earlier release said is taken over: `kept` by
@@ -127,10 +128,10 @@ def make_release(
     contents, manifest = join_release(parts, images)
     check_budget(manifest.files, given.most_bytes)
     home = folder / given.home
-    place = write_release(home, contents, manifest)
-    pointers = _point(given, home, folder / output, manifest)
-    paths = [place / name for name in (*contents, MANIFEST)] + pointers
-    return tuple(path.relative_to(folder).as_posix() for path in paths), manifest
+    inside = write_release(home, contents, manifest).relative_to(folder).as_posix()
+    made = {f"{inside}/{file.path}": file.digest for file in manifest.files} | {f"{inside}/{MANIFEST}": manifest.digest}
+    pointers = (path.relative_to(folder).as_posix() for path in _point(given, home, folder / output, manifest))
+    return (*made, *pointers), made, manifest
 
 
 def _point(given: ReleaseInputs, home: Path, output: Path, manifest: WrittenManifest) -> list[Path]:

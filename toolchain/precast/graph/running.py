@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from precast.artifact import UnitResult
 from precast.errors import PrecastError, ToolError
@@ -64,14 +65,21 @@ def _make(step: Step, folder: Path) -> Sequence[str]:
     return making.make_launchers(step.given, folder, output)
 
 
-def note_made(session: Session, step: Step, begun: str, outputs: Iterable[str], tools: Iterable[str] = ()) -> None:
+def note_made(
+    session: Session,
+    step: Step,
+    begun: str,
+    outputs: Iterable[str],
+    tools: Iterable[str] = (),
+    made: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Records a step that began with the key `begun`; `ToolError` when its inputs are not what they were then.
 
-    `tools` are files beyond its inputs that it was made with.
+    `tools` are files beyond its inputs that it was made with, `made` the digests of outputs that need not be read.
     """
     if session.key_of(step) != begun:
         raise ToolError(f"{', '.join(step.inputs[:3])} changed while {step.name} was made", hint="build again")
-    session.index.record(step.name, begun, session.index.digests(tools), outputs)
+    session.index.record(step.name, begun, session.index.digests(tools), outputs, made=made)
 
 
 def _run_release(session: Session, step: ReleaseStep) -> None:
@@ -82,13 +90,13 @@ def _run_release(session: Session, step: ReleaseStep) -> None:
     begun = session.key_of(step)
     try:
         kept = session.narrow.parts if session.narrow else None
-        outputs, manifest = making.make_release(
+        outputs, made, manifest = making.make_release(
             step.given, session.folder, step.outputs[0], session.index.digest, kept or {}
         )
     except BudgetError as error:
         error.where = session.project.places.get(("release_bytes", ""))
         raise
-    note_made(session, step, begun, outputs)
+    note_made(session, step, begun, outputs, made=made)
     if not manifest.reproducible:
         session.warn(LUCK_WARNING)
     collect_leftovers(session)

@@ -68,12 +68,11 @@ class Step:
     def full_key(self, digest: Digest) -> str:
         """The digest of what is given, of the inputs' content and of the outputs' names; "" while an input is not
         there."""
+        found = [(path, digest(path)) for path in self.inputs]  # of a release, thousands
+        if any(content is None for _, content in found):
+            return ""
         total = self._own_part.copy()
-        for path in self.inputs:
-            content = digest(path)
-            if content is None:
-                return ""
-            total.update(f"{path}\0{content}\n".encode())
+        total.update("".join([f"{path}\0{content}\n" for path, content in found]).encode())
         return total.hexdigest()
 
     @cached_property

@@ -22,7 +22,7 @@ from precast.codec import from_json
 from precast.errors import ReleaseError
 from precast.release.manifest import MANIFEST, Manifest, WrittenManifest, read_manifest
 from precast.release.verify import find_faults
-from precast.store import is_draft, link_file, remove, sync, sync_tree, telling_disk_faults, write_file
+from precast.store import is_draft, link_new, remove, sync, sync_tree, telling_disk_faults, write_file, write_new
 
 POINTER = "release.json"
 CURRENT = "current"
@@ -113,9 +113,11 @@ def _write_draft(home: Path, contents: Mapping[str, Content], manifest: WrittenM
     draft = home / f"{DRAFT}{secrets.token_hex(6)}"
     newest = _newest(home)
     try:
-        for name, content in sorted(contents.items()):
-            _place(draft / name, content, newest / name)
-        write_file(draft / MANIFEST, manifest.data)
+        for folder in {os.path.dirname(name) for name in contents}:
+            (draft / folder).mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            _place(f"{draft}/{name}", content, newest / name)
+        write_new(f"{draft}/{MANIFEST}", manifest.data)
         _settle_modes(draft)
         sync_tree(draft, lambda path: not _is_same(path, newest / path.relative_to(draft)))
     except BaseException:
@@ -139,14 +141,16 @@ def _settle_modes(draft: Path) -> None:
             path.chmod(mode)
 
 
-def _place(path: Path, content: Content, newest: Path) -> None:
-    """Links a finished file, or that of the newest release which is equal; else writes one."""
-    if isinstance(content, Path):
-        link_file(content, path)
-    elif holds(newest, content, follow=False):
-        link_file(newest, path)
-    else:
-        write_file(path, content)
+def _place(path: str, content: Content, newest: Path) -> None:
+    """Links a finished file, or that of the newest release which is equal; else writes one. In a draft, at which nobody
+    looks before it is whole."""
+    with telling_disk_faults(Path(path)):
+        if isinstance(content, Path):
+            link_new(content, path)
+        elif holds(newest, content, follow=False):
+            link_new(newest, path)
+        else:
+            write_new(path, content)
 
 
 def _newest(home: Path) -> Path:
