@@ -224,6 +224,11 @@ class Index:
         self._keep(path, state)
         return state.digest
 
+    def last_digest(self, path: str) -> str | None:
+        """The digest of a file as it was last looked at, if it was."""
+        known = self.state(path)
+        return known.digest if known is not None else self.digest(path)
+
     def state(self, path: str) -> FileState | None:
         """A file as it was when it was last looked at; of links nothing is remembered."""
         state = self._files.get(path)

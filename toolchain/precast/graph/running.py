@@ -87,7 +87,8 @@ def _run_release(session: Session, step: ReleaseStep) -> None:
     if moved := find_moved(session):
         message = f"{tell_moved(moved)} changed during the build, so there is no release of it"
         raise ToolError(message, hint="build again")
-    begun = session.key_of(step)
+    # A narrow build has just looked at all files of the others, and of what it made: what moves, `note_made` finds.
+    begun = step.full_key(session.index.last_digest) if session.narrow else session.key_of(step)
     try:
         kept = session.narrow.parts if session.narrow else None
         outputs, made, manifest = making.make_release(

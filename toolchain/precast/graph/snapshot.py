@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,22 +77,36 @@ class FileTable:
         inodes, sizes, mtimes, ctimes = self._columns
         return {
             path: FileState(sizes[each], mtimes[each], ctimes[each], inodes[each], self._digest(each))
-            for each, path in enumerate(self.paths())
-            if path in wanted
+            for each, path in self._find(wanted)
         }
+
+    def _find(self, wanted: Iterable[str]) -> Iterator[tuple[int, str]]:
+        """Number and path of those of the files that are here; folders without any cost next to nothing."""
+        names_of: dict[str, set[str]] = {}
+        for path in wanted:
+            cut = path.rfind("/") + 1
+            names_of.setdefault(path[:cut], set()).add(path[cut:])
+        first = 0
+        for folder, names in self.folders:
+            found = names_of.get(folder)
+            if found is not None:
+                yield from ((first + number, folder + name) for number, name in enumerate(names) if name in found)
+            first += len(names)
 
     def replaced(self, gone: AbstractSet[str], states: Mapping[str, FileState]) -> FileTable:
         """The table without the files that are `gone`, and with others, which may be there already."""
-        drop = {each for each, path in enumerate(self.paths()) if path in gone or path in states}
+        drop = [each for each, _ in self._find({*gone, *states})]
         more = FileTable.of(states)
-        folders, first = [], 0
+        folders, first, dropped = [], 0, frozenset(drop)
         for folder, names in self.folders:
-            kept = [name for number, name in enumerate(names, first) if number not in drop]
-            folders += [(folder, kept)] if kept else []
-            first += len(names)
+            after = first + len(names)
+            if not dropped.isdisjoint(range(first, after)):
+                names = [name for number, name in enumerate(names, first) if number not in dropped]
+            folders += [(folder, names)] if names else []
+            first = after
         columns = [array(column.typecode, column) for column in self._columns]
         digests = bytearray(self._digests)
-        for start, end in reversed([*_spans(sorted(drop))]):
+        for start, end in reversed([*_spans(drop)]):
             for column in columns:
                 del column[start:end]
             del digests[start * _DIGEST_BYTES : end * _DIGEST_BYTES]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from precast.bounded import MOST_FILE_BYTES
 from precast.errors import printable
-from precast.launch.formats.interface import kernel_of
+from precast.launch.formats.values import kernel_of
 from precast.release.manifest import MANIFEST, SIGNATURE, Manifest, ManifestUnit
 
 INDEX = "index.bin"

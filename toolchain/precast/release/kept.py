@@ -22,6 +22,8 @@ from precast.release.contents import ImagesPart, UnitPart
 from precast.release.manifest import UnitTexts
 from precast.store import write_file
 
+_DESCRIPTION = IndexEntry._fields.index("description")  # JSON itself, which reads slowly as a text in JSON
+
 
 def part_name(place: str) -> str:
     """The name of the file that keeps what is said of the one at `place` in the release."""
@@ -39,20 +41,25 @@ def read_part(path: Path, key: str) -> ImagesPart | None:
 
 def _read_units(units: Iterable[Any], texts: bytes) -> Iterator[UnitPart]:
     position = 0
-    for entry, image, reproducible, shown, compact in units:
-        middle, end = position + shown, position + shown + compact
+    for entry, image, reproducible, shown, compact, description in units:
+        middle = position + shown
+        end = middle + compact
         found = UnitTexts(texts[position:middle], texts[middle:end])
+        position = end + description
+        entry[_DESCRIPTION] = texts[end:position].decode()
         yield UnitPart(IndexEntry(*entry), ImagePlace(*image), found, reproducible)
-        position = end
 
 
 def write_part(path: Path, key: str, part: ImagesPart) -> None:
     """Keeps a part. That it cannot be written is no error."""
-    units = [(each.entry, each.image, each.reproducible, *map(len, each.texts)) for each in part.units]
+    texts = [(*each.texts, each.entry.description.encode()) for each in part.units]
+    units = [
+        (each.entry._replace(description=""), each.image, each.reproducible, *map(len, own))
+        for each, own in zip(part.units, texts, strict=True)
+    ]
     head = json.dumps((key, astuple(part.file), units), separators=(",", ":")).encode()
-    texts = b"".join(text for each in part.units for text in each.texts)
     with contextlib.suppress(PrecastError):
-        write_file(path, seal(head + b"\n" + texts))
+        write_file(path, seal(b"".join([head, b"\n", *(text for own in texts for text in own)])))
 
 
 def drop_others(folder: Path, names: Iterable[str]) -> None:

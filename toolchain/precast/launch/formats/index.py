@@ -24,9 +24,7 @@ from precast.launch.formats.interface import (
     axis_payload,
     dtype_axis_number,
     element_type,
-    group_units,
     interface_digest,
-    kernel_of,
     leaves_of,
     run_time_arguments,
     slot_code,
@@ -64,6 +62,7 @@ from precast.launch.formats.values import (
     ReleaseIndex,
     ReleaseInterface,
     SelectionRule,
+    kernel_of,
     word_of,
 )
 from precast.spec.model import Argument, Constant, Spelled, Unit, format_constant
@@ -124,13 +123,12 @@ def join_index(
         for file in sorted(files, key=lambda file: file.path)
     }
     images: dict[ImagePlace, int] = {}
-    named = group_units(interface)
     members: dict[str, list[PlacedEntry]] = {}
     for each in entries:
         members.setdefault(kernel_of(each[0].unit), []).append(each)
     for kernel in interface.kernels:
         units = sorted(_in_order(members.get(kernel.name, ())), key=lambda pair: pair[1][0].unit)
-        if tuple(entry.unit for _, (entry, _) in units) != named[kernel.name]:
+        if tuple(entry.unit for _, (entry, _) in units) != interface.units_of[kernel.name]:
             raise BugError(f"the index of `{kernel.name}` does not hold the units that its interface names")
         for _, (_, image) in units:
             if image not in images:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import struct
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from precast.errors import PlanError
 from precast.launch.formats.records import AXIS_KINDS, NO_AXIS
@@ -56,26 +56,12 @@ def interface_digest(interface: ReleaseInterface) -> str:
     Texts end in NUL, numbers are 64-bit and little-endian: `runtime/interface.c` makes it from the tables of an index.
     """
     parts = [_number(SCHEMA), _number(LAUNCH_ABI), _text(interface.name), _number(len(interface.kernels))]
-    units_of = group_units(interface)
     for kernel in interface.kernels:
-        units = units_of[kernel.name]
+        units = interface.units_of[kernel.name]
         parts += [_text(kernel.name), _text(kernel.source), *_argument_parts(kernel), *_axis_parts(kernel)]
         parts += [_number(kernel.has_grid)]
         parts += [_number(len(units)), *map(_text, units)]
     return hashlib.sha256(b"".join(parts)).hexdigest()
-
-
-def group_units(interface: ReleaseInterface) -> Mapping[str, tuple[str, ...]]:
-    """The units of each kernel, sorted by text."""
-    found: dict[str, list[str]] = {kernel.name: [] for kernel in interface.kernels}
-    for unit in interface.units:
-        found.setdefault(kernel_of(unit), []).append(unit)
-    return {kernel: tuple(units) for kernel, units in found.items()}
-
-
-def kernel_of(unit: str) -> str:
-    """The kernel that a unit's text begins with."""
-    return unit.partition("@")[0].partition(":")[0]
 
 
 def slot_code(slot: Slot) -> int:

@@ -36,6 +36,11 @@ def word_of(value: Constant) -> str:
     return value if isinstance(value, str) else format_constant(value)
 
 
+def kernel_of(unit: str) -> str:
+    """The kernel that a unit's text begins with."""
+    return unit.partition("@")[0].partition(":")[0]
+
+
 @dataclass(frozen=True)
 class Slot:
     """One 8-byte place among a call's arguments: an argument, or one leaf of a tuple.
@@ -108,6 +113,14 @@ class ReleaseInterface:
     def keys(self) -> Mapping[str, str]:
         """The kernels' keys by their names."""
         return {kernel.name: kernel.key for kernel in self.kernels}
+
+    @cached_property
+    def units_of(self) -> Mapping[str, tuple[str, ...]]:
+        """The units of each kernel, sorted by text."""
+        found: dict[str, list[str]] = {kernel.name: [] for kernel in self.kernels}
+        for unit in self.units:
+            found.setdefault(kernel_of(unit), []).append(unit)
+        return {kernel: tuple(units) for kernel, units in found.items()}
 
 
 class ImagePlace(NamedTuple):
