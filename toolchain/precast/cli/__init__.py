@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from precast import __version__
+from precast import __version__, collector
 from precast.bounded import IrregularFileError
 from precast.cli.arguments import add_folder, entered, find_command, find_project
 from precast.cli.streams import OUTPUT, close_output, open_standard_streams, say
@@ -164,8 +164,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, end_by_signal)
         sys.unraisablehook = send_again
+        collector.look_seldom()
     code = run_and_tell(words)
     if argv is None:
+        collector.look_no_more()
         end_silently()
     refused = close_output()
     if refused is None or code:
