@@ -1,6 +1,6 @@
 """The garbage collector at rest, while very many values are made that live on: it would look through all of them over
-and over, and find nothing. In: a block of code, a function, or a process of one command. Out: the same, in three quarters
-of the time."""
+and over, and find nothing. In: a block of code, a function, or a process of one command. Out: the same, in less time.
+"""
 
 from __future__ import annotations
 
