@@ -114,10 +114,10 @@ def _write_draft(home: Path, contents: Mapping[str, Content], manifest: WrittenM
     newest = _newest(home)
     try:
         for folder in {os.path.dirname(name) for name in contents}:
-            (draft / folder).mkdir(parents=True, exist_ok=True)
-        for name, content in contents.items():
+            with telling_disk_faults(draft / folder):
+                (draft / folder).mkdir(parents=True, exist_ok=True)
+        for name, content in sorted([*contents.items(), (MANIFEST, manifest.data)]):
             _place(f"{draft}/{name}", content, newest / name)
-        write_new(f"{draft}/{MANIFEST}", manifest.data)
         _settle_modes(draft)
         sync_tree(draft, lambda path: not _is_same(path, newest / path.relative_to(draft)))
     except BaseException:
