@@ -274,9 +274,9 @@ class Bench:
 
     def _small_matmul(self, size: int, element: str, total: str, kind: object, *arrays: np.ndarray) -> Run:
         types = {"out": f"*{total}", "a": f"*{element}", "b": f"*{element}", "n": "i32", "k": "i32"}
-        blocks = {"BLOCK_M": 256, "BLOCK_N": 256, "BLOCK_K": 256}
+        blocks = {"BLOCK_M": 512, "BLOCK_N": 256, "BLOCK_K": 256}
         kernel = self.build(small_matmul_kernel, types, {"TOTAL": kind, **blocks})
-        return self.bind(kernel, (size // 256, size // 256), *arrays, size, size)
+        return self.bind(kernel, (size // 512, size // 256), *arrays, size, size)
 
     def bytes_matmul(self, size: int) -> Case:
         """Against ours in fp32."""

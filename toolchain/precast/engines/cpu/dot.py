@@ -193,10 +193,8 @@ class _Product:
                 self.kernel.write_value(self.kernel, self.c, sums)
                 lazy = False
             if self.group and self.matrices:
-                total, before = self._find_sums(sums, batch), self._find_before(sums)
-                matrices = MatrixTiles(
-                    context, self.tile, self.group, rows.matrix, panels.matrix, total, bounds, before
-                )
+                total = self._find_sums(sums, batch)
+                matrices = MatrixTiles(context, self.tile, self.group, rows.matrix, panels.matrix, total, bounds)
                 matrices.emit(from_zero=lazy)
                 return
 

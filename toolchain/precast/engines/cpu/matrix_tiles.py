@@ -6,13 +6,13 @@ are steps of K. Four of sums stay while K is run through.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from precast.engines.cpu.context import Context
 from precast.engines.cpu.grouped import Group
 from precast.engines.cpu.ir import element_bytes
-from precast.engines.cpu.register_tiles import Bounds, Matrix, Part, Tile
+from precast.engines.cpu.register_tiles import Bounds, Matrix, Tile
 from precast.engines.cpu.values import Plain, Scalar
 
 _SIDE = 16  # rows of a register, and words of a row
@@ -37,28 +37,29 @@ class MatrixTiles:
     panels: Matrix
     sums: Matrix
     bounds: Bounds
-    before: Callable[[Scalar, int, Scalar], None]  # is told each tile's first row, height and panel
 
     def emit(self, from_zero: bool) -> None:
-        """Adds to what the sums are, or, where that is told, to zero."""
-        b, tile = self.context.b, self.tile
+        """Adds to what the sums are, or, where that is told, to zero.
 
-        def over_rows(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
-            def over_row(row: Scalar, _: list[Plain]) -> Sequence[Plain]:
+        A's rows, which may be far apart, are loaded for all panels, which are packed, one after the other.
+        """
+        b = self.context.b
+
+        def over_panels(row: Scalar, _: list[Plain]) -> Sequence[Plain]:
+            def over_panel(panel: Scalar, _: list[Plain]) -> Sequence[Plain]:
                 with self.context.scope():
-                    self.before(row, tile.rows, panel)
-                    self._one(from_zero, row, Part(panel, b.index(0), tile.columns))
+                    self._one(from_zero, row, panel)
                 return []
 
-            b.loop(b.index(0), self.bounds.rows, tile.rows, [], over_row)
+            b.loop(b.index(0), self.bounds.panels, 1, [], over_panel)
             return []
 
-        b.loop(b.index(0), self.bounds.panels, 1, [], over_rows)
+        b.loop(b.index(0), self.bounds.rows, self.tile.rows, [], over_panels)
 
-    def _one(self, from_zero: bool, row: Scalar, part: Part) -> None:
+    def _one(self, from_zero: bool, row: Scalar, panel: Scalar) -> None:
         b, tile = self.context.b, self.tile
         below, beside = range(0, tile.rows, _SIDE), range(0, tile.columns, _SIDE)
-        first = b.integer("muli", part.panel, tile.columns)
+        first = b.integer("muli", panel, tile.columns)
         places = [
             (b.integer("addi", row, down), b.integer("addi", first, across)) for down in below for across in beside
         ]
@@ -72,7 +73,7 @@ class MatrixTiles:
                 left = self._load(self.rows, (b.integer("addi", row, down), k), height, tile.steps)
                 for total, across in zip(totals[number * len(beside) :], beside, strict=False):
                     if across not in rights:
-                        rights[across] = self._load(self.panels, (part.panel, k, b.index(across)), tile.steps)
+                        rights[across] = self._load(self.panels, (panel, k, b.index(across)), tile.steps)
                     added.append(self._multiply(height, left, rights[across], total))
             return added
 
