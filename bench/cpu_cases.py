@@ -272,11 +272,14 @@ class Bench:
 
         return Case(ours, theirs, check, clock=time.perf_counter if parts else time.thread_time)
 
-    def _small_matmul(self, size: int, element: str, total: str, kind: object, *arrays: np.ndarray) -> Run:
+    def _small_matmul(
+        self, size: int, block: tuple[int, int, int], element: str, total: str, kind: object, *arrays: np.ndarray
+    ) -> Run:
+        """In blocks of so many rows, columns and steps."""
         types = {"out": f"*{total}", "a": f"*{element}", "b": f"*{element}", "n": "i32", "k": "i32"}
-        blocks = {"BLOCK_M": 512, "BLOCK_N": 256, "BLOCK_K": 256}
+        blocks = dict(zip(("BLOCK_M", "BLOCK_N", "BLOCK_K"), block, strict=True))
         kernel = self.build(small_matmul_kernel, types, {"TOTAL": kind, **blocks})
-        return self.bind(kernel, (size // 512, size // 256), *arrays, size, size)
+        return self.bind(kernel, (size // block[0], size // block[1]), *arrays, size, size)
 
     def bytes_matmul(self, size: int) -> Case:
         """Against ours in fp32."""
@@ -284,7 +287,7 @@ class Bench:
         a, b, out = array(shape, np.int8), array(shape, np.int8), array(shape, np.int32)
         for seed, each in enumerate((a, b)):
             each[...] = np.random.default_rng(seed).integers(-128, 128, shape)
-        ours = self._small_matmul(size, "i8", "i32", tl.int32, out, a, b)
+        ours = self._small_matmul(size, (256, 256, 256), "i8", "i32", tl.int32, out, a, b)
 
         def check() -> None:
             assert np.array_equal(out, a.astype(np.float64) @ b.astype(np.float64))
@@ -297,7 +300,7 @@ class Bench:
         a, b, out = array(shape, np.uint16), array(shape, np.uint16), array(shape)
         for seed, each in enumerate((a, b)):
             each[...] = to_bf16(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
-        ours = self._small_matmul(size, "bf16", "fp32", tl.float32, out, a, b)
+        ours = self._small_matmul(size, (size, 256, size), "bf16", "fp32", tl.float32, out, a, b)
 
         def check() -> None:
             assert np.allclose(out, from_bf16(a) @ from_bf16(b), rtol=1e-2, atol=1e-2)

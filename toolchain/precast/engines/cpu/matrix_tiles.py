@@ -22,8 +22,8 @@ _TYPE = "!llvm.x86_amx"
 
 
 def plan_matrix_tile(m: int, n: int, k: int) -> Tile:
-    """32 × 32 sums, or what there is of them; K is counted in words."""
-    return Tile(m, n, k, min(m, _AT_ONCE * _SIDE), min(n, _AT_ONCE * _SIDE), min(k, _SIDE), 0)
+    """32 rows of sums, or what there is of them, in panels of a register's columns; K is counted in words."""
+    return Tile(m, n, k, min(m, _AT_ONCE * _SIDE), _SIDE, min(k, _SIDE), 0)
 
 
 @dataclass(frozen=True)
@@ -51,30 +51,28 @@ class MatrixTiles:
                     self._one(from_zero, row, panel)
                 return []
 
-            b.loop(b.index(0), self.bounds.panels, 1, [], over_panel)
+            b.loop(b.index(0), self.bounds.panels, min(_AT_ONCE, self.tile.panels), [], over_panel)
             return []
 
         b.loop(b.index(0), self.bounds.rows, self.tile.rows, [], over_panels)
 
     def _one(self, from_zero: bool, row: Scalar, panel: Scalar) -> None:
         b, tile = self.context.b, self.tile
-        below, beside = range(0, tile.rows, _SIDE), range(0, tile.columns, _SIDE)
-        first = b.integer("muli", panel, tile.columns)
-        places = [
-            (b.integer("addi", row, down), b.integer("addi", first, across)) for down in below for across in beside
-        ]
+        below = [b.integer("addi", row, down) for down in range(0, tile.rows, _SIDE)]
+        beside = [b.integer("addi", panel, number) for number in range(min(_AT_ONCE, tile.panels))]
+        places = [(down, b.integer("muli", each, _SIDE)) for down in below for each in beside]
         height = min(_SIDE, tile.m)
 
         def round_(k: Scalar, totals: list[Plain]) -> Sequence[Plain]:
             """Each factor is loaded right before its first product: loads and products run beside one another."""
-            rights: dict[int, Scalar] = {}
+            rights: dict[Scalar, Scalar] = {}
             added = []
             for number, down in enumerate(below):
-                left = self._load(self.rows, (b.integer("addi", row, down), k), height, tile.steps)
-                for total, across in zip(totals[number * len(beside) :], beside, strict=False):
-                    if across not in rights:
-                        rights[across] = self._load(self.panels, (panel, k, b.index(across)), tile.steps)
-                    added.append(self._multiply(height, left, rights[across], total))
+                left = self._load(self.rows, (down, k), height, tile.steps)
+                for total, each in zip(totals[number * len(beside) :], beside, strict=False):
+                    if each not in rights:
+                        rights[each] = self._load(self.panels, (each, k, b.index(0)), tile.steps)
+                    added.append(self._multiply(height, left, rights[each], total))
             return added
 
         starts = [self._zero(height) if from_zero else self._load(self.sums, place, height) for place in places]
