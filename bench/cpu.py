@@ -1,10 +1,10 @@
 """The CPU engine against gcc, OpenBLAS, NumPy and the machine's own peak, on one thread. Writes bench/results/cpu.json.
 
 Each level that the machine has runs in a process of its own, v3 beside the OpenBLAS of that level; gcc compiles
-`cpu_reference.c` with `-O3 -march=native -ffast-math`. A figure is from interleaved pairs, in the thread's own
-processor time: `ratio` is how much faster ours is, by work done, its median with the 95 % interval of order statistics,
-which has to be clear of `bound`. Results are checked after timing. Levels that the machine has not are listed: they are
-not run. README.md's rows of the engine are these figures.
+`cpu_reference.c` with `-O3 -march=native -ffast-math`, and beside v3 for that level. A figure is from interleaved
+pairs, in the thread's own processor time: `ratio` is how much faster ours is, by work done, its median with the 95 %
+interval of order statistics, which has to be clear of `bound`. Results are checked after timing. Levels that the
+machine has not are listed: they are not run. README.md's rows of the engine are these figures.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ sys.path[:0] = [str(ROOT / "tests" / "numerics"), str(ROOT / "kernels"), str(ROO
 import llvmlite  # noqa: E402
 import numpy as np  # noqa: E402
 import triton  # noqa: E402
-from cpu_cases import HAS_TORCH, V3, Bench, Case, Figure, measure  # noqa: E402
+from cpu_cases import HAS_TORCH, V3, Bench, Case, Figure, find_gcc_flags, measure  # noqa: E402
 from cpu_harness import LEVELS  # noqa: E402
 
 PAIRS = 30
 V4, BYTES, BF16, AMX = "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx"
-GCC, BLAS, PEAK, NUMPY, OURS = "gcc -O3 -march=native -ffast-math", "OpenBLAS", "FMA peak", "NumPy", "ours in fp32"
+GCC, BLAS, PEAK, NUMPY, OURS = "gcc", "OpenBLAS", "FMA peak", "NumPy", "ours in fp32"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ def run_level(level: str, pairs: int, only: str) -> list[Figure]:
             bound = row.v3 if level == V3 else row.v4
             found = {key: round(value, 4) for key, value in measure(row.make(bench), pairs).items()}
             holds = None if bound is None else found["low"] >= bound
-            about = {"what": row.what, "level": level, "against": row.against, "scale": "us"}
+            against = " ".join([GCC, *find_gcc_flags(level)]) if row.against == GCC else row.against
+            about = {"what": row.what, "level": level, "against": against, "scale": "us"}
             figures.append({**about, **found, "bound": bound, "holds": holds})
             print(figures[-1], file=sys.stderr, flush=True)
         if only in "compile" and level not in ABOVE:
