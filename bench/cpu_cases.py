@@ -323,7 +323,8 @@ class Bench:
         out, steps = array(16), 20_000
         round_operations = self.reference_library.multiply_add(ctypes.c_void_p(out.ctypes.data), ctypes.c_long(1))
         given = ctypes.c_void_p(out.ctypes.data), ctypes.c_long(steps)
-        return Case(ours, lambda: (self.reference_library.multiply_add(*given), out), check, round_operations * steps / operations)
+        work = round_operations * steps / operations
+        return Case(ours, lambda: (self.reference_library.multiply_add(*given), out), check, work)
 
     def attention(self, length: int, depth: int, dtype: str) -> Case:
         """Four heads, not causal: the operations of the two products are counted."""
