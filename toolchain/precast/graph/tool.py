@@ -163,13 +163,15 @@ def declare_graph(env: Any, session: Session, sharing: LinkedSharing | None = No
     if steps.failed:
         return _declare_failed(env, session, images)
     for library in filter(session.is_declared, steps.cpu_libraries):
-        _declare_cpu_library(env, session, library, images or session.made_anew(library), sharing)
+        linked = _declare_cpu_library(env, session, library, images or session.made_anew(library), sharing)
+        _make_after(env, images, linked)
     if session.is_declared(steps.launchers) or session.is_declared(steps.library):
         _declare_library(env, session, sharing)
     # SCons goes by the order of what the last step depends on.
     first = images or [facts_path(unit.planned.unit) for unit in session.declared_units]
     made = _made_by_nodes(session) if images else session.made_anew(steps.release)
     release = _declare(env, session, steps.release, dict.fromkeys([*first, *made]))
+    _make_after(env, images, release)
     env.Alias(ALIAS, release)
     env.Default(ALIAS)
     return release
@@ -191,6 +193,12 @@ def _declare_images(env: Any, session: Session) -> list[Any]:
     for selection in filter(session.is_declared, steps.selections):
         _declare(env, session, selection, selection.inputs)
     return []
+
+
+def _make_after(env: Any, images: list[Any], nodes: Any) -> None:
+    """What is declared after the one node of all images is stale: SCons would find that node as it was last time."""
+    if images:
+        env.AlwaysBuild(nodes)
 
 
 def _made_by_nodes(session: Session) -> list[str]:
@@ -271,14 +279,16 @@ def _cpu_link(step: ImagesStep, files: str) -> str:
 
 def _declare_cpu_library(
     env: Any, session: Session, step: ImagesStep, sources: list[Any], sharing: LinkedSharing | None
-) -> None:
+) -> Any:
     """Links the objects of one CPU level, in the order of the plan, after `sources`; their names go through a file, for
     they may be more than a command line holds."""
     listing = f"{OBJECTS}/{step.given.target.folder}.txt"
     begin, end = _recording(session, _describe_cpu_library(env, step), sharing)
     write = StepAction("list", partial(write_listing, step.given, session.folder, listing))
     link = _cpu_link(step, f"-o $TARGET @{listing}")
-    env.Command(f"#{step.outputs[0]}", [_name(each) for each in sources or [SETTINGS_FILE]], [begin, write, link, end])
+    return env.Command(
+        f"#{step.outputs[0]}", [_name(each) for each in sources or [SETTINGS_FILE]], [begin, write, link, end]
+    )
 
 
 def _describe_library(env: Any, session: Session) -> Linked:
