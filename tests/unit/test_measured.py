@@ -12,8 +12,10 @@ ROWS = [
     (V4, "fp32 matmul 512; 1024; 500×333×100 on one CPU thread with AVX-512, against OpenBLAS", "matmul fp32 ", MATMUL),
     (V3, "… with AVX2, against an OpenBLAS of that level", "matmul fp32 ", MATMUL),
     (BYTES, "int8 matmul 512; 1024 with VNNI, against fp32 with AVX-512", "matmul int8 ", MATMUL[:2]),
+    (AMX, "int8 matmul 512; 1024 with AMX, against fp32 with AVX-512", "matmul int8 ", MATMUL[:2]),
+    (AMX, "bf16 matmul 1024 with AMX, against PyTorch", "matmul bf16 ", MATMUL[1:2]),
     (V4, "softmax of 781; 1024; 4000 columns with AVX-512, against gcc -O3 -ffast-math", "softmax 256×", SOFTMAX),
-    (V3, "… with AVX2, against the same", "softmax 256×", SOFTMAX),
+    (V3, "… with AVX2, against gcc for that", "softmax 256×", SOFTMAX),
 ]
 
 
