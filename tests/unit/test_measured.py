@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-V4, V3, BYTES = "x86-64-v4", "x86-64-v3", "x86-64-v4-vnni"
+V4, V3, BYTES, AMX = "x86-64-v4", "x86-64-v3", "x86-64-v4-vnni", "x86-64-v4-amx"
 MATMUL, SOFTMAX = ("512", "1024", "500×333×100"), ("781", "1024", "4000")
 ROWS = [
     (V4, "fp32 matmul 512; 1024; 500×333×100 on one CPU thread with AVX-512, against OpenBLAS", "matmul fp32 ", MATMUL),
