@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -58,7 +59,7 @@ def test_dask_makes_the_same_release_and_may_be_lost(dask_cluster, tmp_path):
     failed = {event["step"] for event in build.events if event["event"] == "failed"}
     assert build.code == 1 and len(failed) == 2 and all(step.startswith("k0:") for step in failed)
     tree.edit("kernels/k0.py", "# stand-in: crash ttgir\n", "")
-    build = lose_scheduler(tree, dask_cluster)
+    build = lose_scheduler(tree, dask_cluster, signal.SIGKILL)
     assert [each for each in warnings(build) if "not used" in each] == [
         f"{dask_cluster.url} is not used from here on: the connection to its scheduler is lost; "
         "the rest is compiled here"
@@ -66,13 +67,27 @@ def test_dask_makes_the_same_release_and_may_be_lost(dask_cluster, tmp_path):
     assert read_release(tree) == build_clean(tree, tmp_path / "clean2")
 
 
-def lose_scheduler(tree, cluster: DaskCluster) -> list[dict]:
-    """The events of a build whose scheduler is killed while units are compiled there."""
+@pytest.mark.all
+def test_a_scheduler_that_hangs_is_not_waited_for(dask_cluster, tmp_path):
+    dask_cluster.add_worker()
+    tree = make_tree(tmp_path / "p", 4)
+    build = lose_scheduler(tree, dask_cluster, signal.SIGSTOP, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="3s")
+    dask_cluster.scheduler.send_signal(signal.SIGCONT)
+    assert warnings(build) == [
+        f"{dask_cluster.url} is not used from here on: its scheduler has not answered for 3 s; "
+        "the rest is compiled here"
+    ]
+    assert read_release(tree) == build_clean(tree, tmp_path / "clean")
+
+
+def lose_scheduler(tree, cluster: DaskCluster, number: int, **variables: str) -> list[dict]:
+    """The events of a build whose scheduler gets a signal while units are compiled there."""
     gate = make_gate(tree, 4)
     command = [sys.executable, "-m", "precast", "build", "--json", "--executor", cluster.url]
-    with subprocess.Popen(command, cwd=tree.folder, stdout=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, **variables}
+    with subprocess.Popen(command, cwd=tree.folder, stdout=subprocess.PIPE, text=True, env=environment) as process:
         gate.wait_until_reached()
-        cluster.scheduler.kill()
+        cluster.scheduler.send_signal(number)
         gate.open()
         out, _ = process.communicate()
     assert process.returncode == 0

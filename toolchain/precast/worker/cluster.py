@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
@@ -51,6 +52,20 @@ class Cluster(Protocol):
 
     def close(self) -> None:
         """Drops what runs; whoever waits in `run` is told that the cluster is lost."""
+
+
+def answers(ask: Callable[[], object], seconds: float) -> bool:
+    """Whether a question to a cluster, which may never return, is answered in time. What it raises is an answer too:
+    whoever waits for a batch hears of the same fault."""
+    answered = threading.Event()
+
+    def run() -> None:
+        with suppress(Exception):
+            ask()
+        answered.set()
+
+    threading.Thread(target=run, name="precast-cluster-question", daemon=True).start()
+    return answered.wait(seconds)
 
 
 @dataclass(frozen=True)

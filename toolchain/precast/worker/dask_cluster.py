@@ -10,10 +10,12 @@ import asyncio
 import logging
 import secrets
 
-from distributed import CancelledError, Client, KilledWorker, Worker, WorkerPlugin, get_worker
+import dask
+from dask.utils import parse_timedelta
+from distributed import CancelledError, Client, Future, KilledWorker, Worker, WorkerPlugin, get_worker
 
 from precast.worker.batch import Message
-from precast.worker.cluster import ClusterLost, WorkerGone
+from precast.worker.cluster import ClusterLost, WorkerGone, answers
 from precast.worker.runner import BatchRunner
 
 CONNECT_SECONDS = 10.0
@@ -52,6 +54,7 @@ class DaskCluster:
     def __init__(self, address: str, client: Client) -> None:
         self.address = address
         self._client = client
+        self._patience = parse_timedelta(dask.config.get("distributed.comm.timeouts.connect"))
         self.slots = sum(each["nthreads"] for each in self._workers().values())
 
     def _workers(self) -> dict[str, dict[str, int]]:
@@ -65,7 +68,7 @@ class DaskCluster:
                 raise ClusterLost("none of its workers has the tools of this build")
             key = f"precast-{secrets.token_hex(8)}"
             task = self._client.submit(run_batch, text, dict(blobs), key, key=key, pure=False, retries=0, workers=left)
-            worker, answer, made = task.result()
+            worker, answer, made = self._wait(task)
         except KilledWorker:
             raise WorkerGone from None
         except (CancelledError, asyncio.CancelledError, OSError):
@@ -75,6 +78,19 @@ class DaskCluster:
         except Exception as error:
             raise ClusterLost(f"a worker cannot run jobs: {type(error).__name__}: {error}") from error
         return worker, (answer, made)
+
+    def _wait(self, task: Future) -> tuple[str, str, dict[str, bytes]]:
+        """What a task gives. A batch may take long: while it does, the scheduler is asked whether it is there, since a
+        process that hangs keeps its connections."""
+        while True:
+            try:
+                result: tuple[str, str, dict[str, bytes]] = task.result(timeout=self._patience)
+                return result
+            except (TimeoutError, asyncio.TimeoutError):
+                if task.done():
+                    raise
+                if not answers(self._client.scheduler_info, self._patience):
+                    raise ClusterLost(f"its scheduler has not answered for {self._patience:g} s") from None
 
     def close(self) -> None:
         self._client.close(timeout=CONNECT_SECONDS)

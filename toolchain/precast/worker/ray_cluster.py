@@ -13,13 +13,14 @@ from collections import deque
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError
 
 from precast.worker.batch import Message
-from precast.worker.cluster import ClusterLost, WorkerGone
+from precast.worker.cluster import ClusterLost, WorkerGone, answers
 from precast.worker.runner import BatchRunner
 
 MOST_RESTARTS = 3
+PATIENCE_SECONDS = 30.0  # with a batch, and then with a question
 CONNECT_TRIES = 3  # a head gives what it starts for each build half a minute, which is little where much runs
 
 
@@ -38,7 +39,7 @@ class RayCluster:
         name = self._take(avoid)
         try:
             text, blobs = message
-            answer, made = ray.get(self._actors[name].run.remote((text, dict(blobs))))
+            answer, made = self._wait(self._actors[name].run.remote((text, dict(blobs))))
         except RayActorError:
             raise WorkerGone from None
         except (RayError, ConnectionError) as error:
@@ -49,6 +50,16 @@ class RayCluster:
                 self._idle.append(name)
                 self._changed.notify()
         return name, (answer, made)
+
+    def _wait(self, task: Any) -> Message:
+        """What a task gives; meanwhile the head is asked whether it is there."""
+        while True:
+            try:
+                message: Message = ray.get(task, timeout=PATIENCE_SECONDS)
+                return message
+            except GetTimeoutError:
+                if not answers(ray.cluster_resources, PATIENCE_SECONDS):
+                    raise ClusterLost(f"its head has not answered for {PATIENCE_SECONDS:g} s") from None
 
     def _take(self, avoid: frozenset[str]) -> str:
         with self._changed:
