@@ -1,4 +1,4 @@
-"""The cache on servers that people run: nginx with WebDAV, and an object store that speaks S3."""
+"""The cache on servers that people run: nginx with WebDAV, and object stores that speak as S3 and Google's do."""
 
 import importlib
 import json
@@ -13,13 +13,16 @@ import time
 import urllib.request
 from pathlib import Path
 
+import fsspec
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "robust"))
 
 from builds import Tree, build_clean, make_tree, read_release
 
+import precast.cache.bucket as bucket_module
 from precast.cache.entries import MOST_INLINE_BYTES, Entry
+from precast.cache.place import CacheFault
 from precast.cache.settings import CacheSettings
 from precast.cache.shared import SharedCache, open_place
 from precast.cache.upkeep import count_items, find_damaged, shrink
@@ -118,6 +121,24 @@ def bucket(bucket_server, monkeypatch):
     request = urllib.request.Request(f"http://{host}:{port}/shared", method="PUT")
     urllib.request.urlopen(request, timeout=300).close()
     return "s3://shared/some/where"
+
+
+@pytest.fixture
+def google_bucket(monkeypatch):
+    """A bucket of a server that speaks as Google's store does: its address."""
+    try:
+        importlib.import_module("gcsfs")
+        create_server = importlib.import_module("gcp_storage_emulator.server").create_server
+    except ImportError as error:
+        absent = pytest.fail if os.environ.get("PRECAST_INTEROP") else pytest.skip
+        absent(f"it takes a server: pip install 'precast[interop]' ({error})")
+    port = free_port()
+    server = create_server("127.0.0.1", port, in_memory=True, default_bucket="shared")
+    server.start()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
+    fsspec.filesystem("gs", skip_instance_cache=True).clear_instance_cache()
+    yield "gs://shared/some/where"
+    server.stop()
 
 
 def exchange(url: str) -> None:
@@ -252,12 +273,38 @@ def test_a_bucket_whose_server_goes_during_a_build(bucket_server, bucket, tmp_pa
 
 @pytest.mark.all
 def test_a_bucket_keeps_a_cache(bucket):
+    check_keeping(bucket)
+
+
+@pytest.mark.all
+def test_a_bucket_of_google_keeps_a_cache(google_bucket, capfd):
+    check_keeping(google_bucket)
+    absent = open_place("gs://no-such-bucket/x", Path())
+    with pytest.raises(CacheFault, match=r"^there is no such bucket$"):
+        absent.put("cas", "0" * 64, b"")
+    assert capfd.readouterr().err == ""
+
+
+def check_keeping(bucket: str) -> None:
+    started = time.time()
     exchange(bucket)
     place = open_place(bucket, Path())
     before = count_items(place)
     assert before.entries == 12 and before.bytes > MOST_INLINE_BYTES and not list(find_damaged(place))
+    assert all(started - 5 < item.used < time.time() + 5 for item in place.items())
     shrink(place, 0)
     assert count_items(place).bytes == 0
+
+
+@pytest.mark.all
+def test_a_store_that_nobody_serves_is_asked_for_a_while(google_bucket, monkeypatch, capfd):
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setattr(bucket_module, "CALL_SECONDS", 2.0)
+    fsspec.filesystem("gs", skip_instance_cache=True).clear_instance_cache()
+    place = open_place("gs://shared/x", Path())
+    with pytest.raises(CacheFault, match=r"^it has not answered for 2 s$"):
+        place.get("cas", "0" * 64, 1)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.all

@@ -1,6 +1,8 @@
 """`precast cache` asked of places that are none: a sentence each, and an exit code of the user's mistakes."""
 
 import pytest
+from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper
+from fsspec.implementations.memory import MemoryFileSystem
 
 from precast.cli import main
 
@@ -47,8 +49,8 @@ def test_a_folder_without_anything_is_an_empty_cache(tmp_path, capsys):
 
 
 def test_a_bucket_that_is_not_there_is_told(capsys, monkeypatch):
-    fsspec = pytest.importorskip("fsspec")
-    monkeypatch.setattr(fsspec, "filesystem", lambda scheme, **options: fsspec.get_filesystem_class("memory")())
+    files = AsyncFileSystemWrapper(MemoryFileSystem())
+    monkeypatch.setattr("fsspec.filesystem", lambda scheme, **options: files)
     assert main(["cache", "stats", "--cache", "s3://nobody/x"]) == 1
     assert capsys.readouterr().err == "error: the cache at s3://nobody/x fails: there is no such bucket\n"
 

@@ -6,17 +6,25 @@ each vendor is an extra of Precast's own name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import fsspec
+from fsspec.asyn import sync
+from fsspec.exceptions import FSTimeoutError
 
 from precast.cache.place import KINDS, NAME, CacheFault, Item
 from precast.cache.settings import BUCKETS
 from precast.errors import ToolError, printable
 
 CONNECT_SECONDS, ANSWER_SECONDS = 5, 10
+CALL_SECONDS = 25.0  # for all of a call; some libraries try again for minutes
+TIMES = ("LastModified", "last_modified", "mtime")  # of an object, as the libraries name it
+NO_BUCKET = "there is no such bucket"
+LOGGERS = {"s3": "s3fs", "gs": "gcsfs", "az": "azure"}
 # What only the vendor's library understands: no wait without end, and no long row of retries.
 _OPTIONS: dict[str, dict[str, Any]] = {
     "s3": {
@@ -45,24 +53,36 @@ class BucketPlace:
             ) from None
         except Exception as error:  # whatever a vendor's library says of its settings
             raise CacheFault(_reason(error)) from None
+        logging.getLogger(LOGGERS[scheme]).setLevel(logging.CRITICAL + 1)  # what it says is said in our words
+
+    def _ask(self, call: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+        """What a call of the vendor's library gives, in time; `FileNotFoundError` or a `CacheFault`."""
+        try:
+            return sync(self._files.loop, call, *arguments, timeout=CALL_SECONDS, **options)
+        except FSTimeoutError:
+            raise CacheFault(f"it has not answered for {CALL_SECONDS:g} s") from None
+        except FileNotFoundError:
+            raise
+        except Exception as error:
+            raise _fault(error) from None
 
     def get(self, kind: str, name: str, most: int) -> bytes | None:
         try:
-            return bytes(self._files.cat_file(self._path(kind, name), start=0, end=most + 1))
+            return bytes(self._ask(self._files._cat_file, self._path(kind, name), start=0, end=most + 1))
         except FileNotFoundError:
             return None
-        except Exception as error:
-            if "range" in str(error).lower():  # of an object without bytes no range can be had
+        except CacheFault as fault:
+            if "range" in fault.cause.lower():  # of an object without bytes no range can be had
                 return b""
-            raise _fault(error) from None
+            raise
 
     look = get
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         try:
-            self._files.pipe_file(self._path(kind, name), data)
-        except Exception as error:
-            raise _fault(error) from None
+            self._ask(self._files._pipe_file, self._path(kind, name), data)
+        except FileNotFoundError:
+            raise CacheFault(NO_BUCKET) from None
 
     def items(self) -> Iterator[Item]:
         found = {kind: self._list(kind) for kind in KINDS}
@@ -72,33 +92,23 @@ class BucketPlace:
             for path, about in found[kind].items():
                 if not NAME.fullmatch(path.rpartition("/")[2]):
                     continue
-                used = about.get("LastModified") or about.get("last_modified") or about.get("updated")
+                used = next((about[name] for name in TIMES if about.get(name)), None)
                 seconds = used.timestamp() if isinstance(used, datetime) else 0.0
                 yield Item(kind, path.rpartition("/")[2], int(about.get("size") or 0), seconds)
 
     def _refuse_absent(self) -> None:
-        try:
-            is_there = self._files.exists(self._root.partition("/")[0])
-        except Exception as error:
-            raise _fault(error) from None
-        if not is_there:
-            raise CacheFault("there is no such bucket")
+        if not self._ask(self._files._exists, self._root.partition("/")[0]):
+            raise CacheFault(NO_BUCKET)
 
     def _list(self, kind: str) -> dict[str, dict[str, Any]]:
         try:
-            return dict(self._files.find(f"{self._root}/{kind}", detail=True))
+            return dict(self._ask(self._files._find, f"{self._root}/{kind}", detail=True))
         except FileNotFoundError:
             return {}
-        except Exception as error:
-            raise _fault(error) from None
 
     def remove(self, item: Item) -> None:
-        try:
-            self._files.rm_file(self._path(item.kind, item.name))
-        except FileNotFoundError:
-            pass
-        except Exception as error:
-            raise _fault(error) from None
+        with suppress(FileNotFoundError):
+            self._ask(self._files._rm_file, self._path(item.kind, item.name))
 
     def remove_abandoned(self) -> None:
         """Nothing: an object is there when all of it is."""
