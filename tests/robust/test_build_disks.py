@@ -71,13 +71,16 @@ def test_a_disk_that_fails_costs_a_sentence_and_a_build(tmp_path, library, turns
         check_mended(project, state, note)
 
 
-@pytest.mark.parametrize("at", [11, *(pytest.param(at, marks=pytest.mark.all) for at in (7, 8, 9, 12))])
+@pytest.mark.parametrize("at", [8, *(pytest.param(at, marks=pytest.mark.all) for at in (7, 9, 10, 11, 12))])
 def test_a_script_that_cannot_be_read_is_a_sentence(tmp_path, library, at):
-    """It is opened and read here, and then by SCons."""
+    """It is opened and read here, and then by SCons; how often depends on how lately it was written."""
     tree = make_tree(tmp_path / "p", kernels=1)
     settings = {"FAULT_ONLY": "/SConstruct", "FAULT_ERRNO": str(errno.EIO), "FAULT_AT": str(at)}
     run = run_counted(library, tree, "build", "-j1", **settings)
-    assert (run.code, run.err) == (1, "error: cannot read `SConstruct`: input/output error\n")
+    if at > 10 and run.calls < at:
+        assert run.code == 0
+    else:
+        assert (run.code, run.err) == (1, "error: cannot read `SConstruct`: input/output error\n")
 
 
 def after_power_cut(before: Path, calls, copies: Path, root: str, place: Path) -> None:

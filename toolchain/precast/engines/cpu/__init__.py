@@ -106,4 +106,4 @@ def describe_pipeline(stage: str, level: str) -> tuple[tuple[str, tuple[tuple[st
     return (("optimize", object_stage.OPTIONS), ("emit-object", emit))
 
 
-VERSION = 10  # of the lowering: a change of generated code changes it
+VERSION = 11  # of the lowering: a change of generated code changes it

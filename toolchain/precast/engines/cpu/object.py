@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import llvmlite.binding as llvm
 
+from precast.engines.cpu.encodings import has_wrong_moves
 from precast.engines.cpu.machine import MACHINES
 from precast.errors import PassError
 
@@ -21,19 +22,33 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def _target_machine(level: str) -> llvm.TargetMachine:
+# Without them no mask is made of a short vector, and no such register is used.
+_NO_SHORT_VECTORS = "-avx512vl"
+
+
+def _target_machine(level: str, without: str = "") -> llvm.TargetMachine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = MACHINES[level]
     target = llvm.Target.from_triple(machine.triple)
     return target.create_target_machine(
-        cpu=machine.processor, features=machine.features, opt=2, reloc="pic", codemodel="small"
+        cpu=machine.processor,
+        features=",".join(filter(None, (machine.features, without))),
+        opt=2,
+        reloc="pic",
+        codemodel="small",
     )
 
 
 def emit_object(text: str, level: str, symbol: str) -> bytes:
     """An ELF object whose only global symbol is `symbol`; `PassError` where LLVM refuses the text."""
-    machine = _target_machine(level)
+    image = _emit(text, level, symbol, _target_machine(level))
+    if MACHINES[level].has_mask_registers and has_wrong_moves(image):
+        image = _emit(text, level, symbol, _target_machine(level, without=_NO_SHORT_VECTORS))
+    return image
+
+
+def _emit(text: str, level: str, symbol: str, machine: llvm.TargetMachine) -> bytes:
     try:
         module = llvm.parse_assembly(text)
         module.verify()
