@@ -90,12 +90,14 @@ def _render_module(context: Context, function: Function, machine: Machine) -> st
     registers = [Scalar("", element).type for element in types]
     wide = f'passthrough = [["prefer-vector-width", "{machine.vector_bits}"]]'
     apart = wide.replace("[[", '["noinline", [')
+    # In place from the start: LLVM's inliner comes to it after most passes, which then run once more over its loop.
+    in_place = wide.replace("[[", '["alwaysinline", [')
     program = f"{function.name}.program"
     given = {f"%argument{index}": type_ for index, type_ in enumerate(registers)}
     given |= {f"%{each}": "i32" for each in _GRID} | {"%scratch": "!llvm.ptr"}
     functions, body = split_program(program, context.b, given, apart)
     # The entry's loop over programs around very many loops would cost each of LLVM's loop passes the square of them.
-    own = apart if len(body) > _LONGEST_INLINED else wide
+    own = apart if len(body) > _LONGEST_INLINED else in_place
     written = ", ".join(map(str, find_written(function)))
     facts = f"{SCRATCH_ATTRIBUTE} = {context.scratch_bytes} : i64, {WRITTEN_ATTRIBUTE} = [{written}]"
     lines = [f"module attributes {{{facts}}} {{"]
