@@ -202,6 +202,67 @@ def test_a_missing_package_is_inert_while_the_module_loads(load_text):
     assert [names[each] for each in ("SIZE", "HALF", "CAPABLE", "ISINSTANCE", "NAME")] == [3, 1, 8, False, "host"]
 
 
+def test_a_module_that_the_worker_has_itself_is_taken(loader, tmp_path):
+    loaded = loader.load(Source("", "triton.language.standard", "cdiv"), tmp_path, [], CPU)
+    assert loaded.function.arg_names == ["x", "div"]
+
+
+ASKING = """
+import torch
+CAPABLE = torch.cuda.is_available() and torch.cuda.get_device_capability(0)[0] * 10
+COUNT = torch.cuda.device_count()
+IS_CUDA, IS_HIP = torch.version.cuda is not None, torch.version.hip is not None
+NAMED = "H100" in str(torch.cuda.get_device_name(0)) if CAPABLE else None
+MAJOR = torch.cuda.get_device_properties(0).major if CAPABLE else None
+REAL = torch.nothing
+"""
+TORCH = {
+    "__init__.py": "from . import cuda, version\nnothing = None\n",
+    "_C.so": "",
+    "version.py": "cuda = '13.0'\nhip = None\n",
+    "cuda.py": "".join(
+        f"def {name}(*arguments):\n    raise RuntimeError('no driver')\n"
+        for name in (
+            "is_available",
+            "device_count",
+            "get_device_capability",
+            "get_device_properties",
+            "get_device_name",
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "answers"),
+    [(CUDA, (90, 1, True, False, 9)), (HIP, (90, 1, False, True, 9)), (CPU, (False, 0, False, False, None))],
+    ids=str,
+)
+def test_the_installed_torch_tells_of_the_target(load_text, loader, monkeypatch, tmp_path, target, answers):
+    folder = tmp_path / "site-packages" / "torch"
+    folder.mkdir(parents=True)
+    for name, text in TORCH.items():
+        (folder / name).write_text(text)
+    monkeypatch.syspath_prepend(folder.parent)
+    finders = list(sys.meta_path)
+    try:
+        loaded = load_text(HEAD + ASKING + KERNEL.format(value=1.0), target=target)
+        names, torch = loaded.function.__globals__, sys.modules["torch"]
+        assert tuple(names[each] for each in ("CAPABLE", "COUNT", "IS_CUDA", "IS_HIP", "MAJOR")) == answers
+        assert names["REAL"] is None and loaded.device.was_asked
+        assert torch.version.cuda == "13.0"  # as it was, once the module is loaded
+        with pytest.raises(RuntimeError, match="no driver"):
+            torch.cuda.is_available()
+        loader.close()
+        assert sys.meta_path == finders
+        loaded = load_text(HEAD + ASKING + KERNEL.format(value=2.0), target=CUDA)
+        assert loaded.function.__globals__["CAPABLE"] == 90
+    finally:
+        loader.close()
+        for name in [each for each in sys.modules if each.partition(".")[0] == "torch"]:
+            del sys.modules[name]
+
+
 def test_a_number_of_a_missing_package_is_never_made_up(load_text):
     error = refuse(load_text, HEAD + "import torch\nWARPS = int(torch.cuda.warps())\n" + KERNEL.format(value=1.0))
     assert error.message == (

@@ -1,19 +1,23 @@
 """What a kernel's module hears when it asks which device there is: the unit's target, on every machine.
 
-In: a target. Out: an object in the place of Triton's driver, and the answers of `torch` where it is not installed.
-Where nothing can be known, such as a number of processors, the answer is a stand-in.
+In: a target. Out: an object in the place of Triton's driver, and the answers of `torch`, installed or not: those of a
+device that the building machine has would be another's. Where nothing can be known, such as a number of processors, the
+answer is a stand-in.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib.machinery import PathFinder
 from typing import Any
 
 from precast.engines.triton import v3_9
 from precast.engines.triton.stubs import NEWEST, Seal, Standin
+from precast.imported import after_import
 from precast.target import Backend, Target, find_capability, shared_memory_limit
 
 NO_DEVICE = "a build has no device"
@@ -22,6 +26,9 @@ DRIVER = "triton.runtime.driver.active"
 # Parts that only builds of `torch` for other makers' devices have: code asks with `hasattr` whether they are there.
 FOREIGN = frozenset(f"torch.{each}" for each in ("corex", "gcu", "hpu", "mlu", "musa", "npu", "ptpu", "xla"))
 ACTIVE = f"{DRIVER}.get_active_torch_device()"
+# Functions of the installed `torch` whose results only a device knows: they give stand-ins, as without `torch`.
+OF_A_DEVICE = ("torch.cuda.get_device_properties", "torch.cuda.get_device_name")
+LEFT_TO_TORCH = frozenset({"torch.library.Library"})
 
 
 class Device:
@@ -50,6 +57,25 @@ class Device:
         found = self._answers[name]
         self._seal.asked = True
         return found
+
+    @contextmanager
+    def answering_through_torch(self) -> Iterator[None]:
+        """What code asks the installed `torch` of devices in the block is answered for the target."""
+        if PathFinder.find_spec("torch") is None:
+            yield
+            return
+        with ExitStack() as undone:
+            undone.callback(after_import("torch", partial(self._answer_through_torch, undone)))
+            yield
+
+    def _answer_through_torch(self, undone: ExitStack) -> None:
+        self._seal.asked = True  # some of it are plain values, which nobody hears being read
+        known = {name for name in self._answers if name.startswith("torch.") and "(" not in name}
+        for name in known - LEFT_TO_TORCH:
+            _replace(undone, name, self._answers[name])
+        if self.target.kind is not Backend.CPU:
+            for name in OF_A_DEVICE:
+                _replace(undone, name, Standin(name, self._seal, NO_DEVICE))
 
     def get_current_target(self) -> Any:
         """Triton's name for the target."""
@@ -111,6 +137,15 @@ def _find_gpu_answers(target: Target, seal: Seal) -> Mapping[str, Any]:
         "torch.cuda.get_device_properties(…).minor": capability[1],
         "torch.cuda.get_device_properties(…).gcnArchName": target.arch,
     }
+
+
+def _replace(undone: ExitStack, name: str, value: Any) -> None:
+    """Puts a value in the place of one of an imported module; of a module that this `torch` lacks, nothing."""
+    place, _, last = name.rpartition(".")
+    module = sys.modules.get(place)
+    if module is not None and hasattr(module, last):
+        undone.callback(setattr, module, last, getattr(module, last))
+        setattr(module, last, value)
 
 
 def _always(value: Any) -> Callable[..., Any]:

@@ -91,7 +91,7 @@ class KernelLoader:
         recording = Recording(project, [os.environ[each] for each in PRIVATE if each in os.environ])
         self._session = ImportSession([root, *python_path], recording, __file__)
         device = Device(target, self._session.seal)
-        with self._recorder.watching(recording), v3_9.answering_for(device), joining_metaclasses():
+        with answering(device), self._recorder.watching(recording):
             module = import_module(name, project / source.file, project, recording)
             found = find_kernel(module, source, project)
             warnings = (HOOK_WARNING,) if v3_9.has_stage_hook() else ()
@@ -115,7 +115,7 @@ class KernelLoader:
             return
         session.seal.closed = False
         try:
-            with self._recorder.watching(loaded.recording), v3_9.answering_for(loaded.device), joining_metaclasses():
+            with answering(loaded.device), self._recorder.watching(loaded.recording):
                 for name in missing:
                     _import_named(name)
         finally:
@@ -128,6 +128,13 @@ class KernelLoader:
             self._session.close()
             v3_9.forget_functions()
         self._key, self._session, self._loaded = (), None, None
+
+
+@contextlib.contextmanager
+def answering(device: Device) -> Iterator[None]:
+    """In the block modules for kernels are imported: what they ask of a device they ask this one."""
+    with device.answering_through_torch(), v3_9.answering_for(device), joining_metaclasses():
+        yield
 
 
 def _import_named(name: str) -> None:
@@ -161,7 +168,7 @@ def module_name(source: Source, project: Path) -> tuple[str, Path]:
 def import_module(name: str, file: Path, project: Path, recording: Recording) -> types.ModuleType:
     """Imports the module `name`, which must be `file`; `StageFailure` at the author's line when it fails."""
     with telling_failures("the kernel's module does not import", project, file):
-        if name in sys.modules:  # a module of the worker itself has that name
+        if name in sys.modules and file != project:  # a module of the worker itself has the name of this file
             return _import_renamed(name, file, recording)
         return importlib.import_module(name)
 
