@@ -4,6 +4,7 @@ import gc
 import json
 import subprocess
 import sys
+import types
 
 import pytest
 
@@ -142,6 +143,16 @@ def test_what_lies_in_the_projects_own_folders_is_for_its_loader_to_forget(monke
     assert "import_system" not in before.changes_to(read_state(("/project",)))
     monkeypatch.syspath_prepend("/elsewhere")
     assert "import_system" in before.changes_to(read_state(("/project",)))
+
+
+def test_modules_of_others_that_come_and_go_cost_no_look_at_all_that_is_watched(monkeypatch):
+    from precast.worker.replaced import read_contents
+
+    before = read_contents(None)
+    monkeypatch.setitem(sys.modules, "kernels_of_somebody", types.ModuleType("kernels_of_somebody"))
+    assert read_contents(before) is before
+    monkeypatch.setitem(sys.modules, "json.anew", types.ModuleType("json.anew"))
+    assert "json.anew" in read_contents(before).places
 
 
 def test_settings_of_triton_are_part_of_it():

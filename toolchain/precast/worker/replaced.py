@@ -145,7 +145,7 @@ class Contents:
     """What the watched packages define, by full name of module and class."""
 
     places: Mapping[str, _Place]
-    modules: list[types.ModuleType]  # all that are loaded
+    modules: Mapping[str, types.ModuleType]  # those that are watched: of the others, each kernel brings its own
 
     def __post_init__(self) -> None:
         self._all = [*self.places.values()]
@@ -155,7 +155,7 @@ class Contents:
 
     def stand(self) -> bool:
         """Whether nothing has changed: the quick question."""
-        if [*sys.modules.values()] != self.modules or not _hold(self._tables):
+        if _watched_modules() != self.modules or not _hold(self._tables):
             return False
         now = [each.value for each in self._numbers]
         if now != self._last:
@@ -176,20 +176,29 @@ def read_contents(earlier: Contents | None) -> Contents:
     """What there is now; what is as it was `earlier` is taken from there."""
     if earlier and earlier.stand():
         return earlier
-    modules = [*sys.modules.values()]
-    return Contents(dict(_find_places(earlier.places if earlier else {})), modules)
+    modules = _watched_modules()
+    return Contents(dict(_find_places(modules, earlier.places if earlier else {})), modules)
 
 
-def _find_places(earlier: Mapping[str, _Place]) -> Iterator[tuple[str, _Place]]:
+def _watched_modules() -> dict[str, types.ModuleType]:
+    loaded = list(sys.modules.items())
+    return {
+        name: module
+        for name, module in loaded
+        if name.partition(".")[0] in _WATCHED and isinstance(module, types.ModuleType)
+    }
+
+
+def _find_places(
+    modules: Mapping[str, types.ModuleType], earlier: Mapping[str, _Place]
+) -> Iterator[tuple[str, _Place]]:
     """The watched modules by name, and the classes that they define."""
-    for name, module in list(sys.modules.items()):
-        package = name.partition(".")[0]
-        if package in _WATCHED and isinstance(module, types.ModuleType):
-            strict = package in _COMPILERS
-            place = _look_at(vars(module), earlier.get(name), strict, name)
-            yield name, place
-            for key, each in place.classes:
-                yield key, _look_at(_content_of(each), earlier.get(key), strict)
+    for name, module in modules.items():
+        strict = name.partition(".")[0] in _COMPILERS
+        place = _look_at(vars(module), earlier.get(name), strict, name)
+        yield name, place
+        for key, each in place.classes:
+            yield key, _look_at(_content_of(each), earlier.get(key), strict)
 
 
 def _look_at(content: Mapping[str, object], earlier: _Place | None, strict: bool, module: str = "") -> _Place:
