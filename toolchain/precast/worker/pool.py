@@ -30,7 +30,7 @@ from precast.worker.messages import Request, Step
 from precast.worker.process import WorkerLost, WorkerProcess
 from precast.worker.reproducer import write_reproducer
 
-JOBS_PER_WORKER = 200
+JOBS_PER_WORKER = 500  # of a small kernel each leaves about 0.1 MB behind; a new process takes half a second
 STOPPED = Failure("tool", "the build was stopped before this unit was done")
 
 
