@@ -35,6 +35,7 @@ BLOCKS = (64, 128, 256, 512, 1024)
 DTYPES = ("fp32", "fp16")
 PER_KERNEL = len(TARGETS) * len(BLOCKS) * len(DTYPES)
 STAGES = ("ttir", "ttgir", "llir", "ptx", "cubin")
+UNUSUAL = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED")  # of containers and CI
 SETTLED_S = 2.3  # then the times of files can be trusted
 SETTINGS = """
 [tool.precast]
@@ -146,13 +147,18 @@ def fake_units(folder: Path, units: int) -> None:
     write_snapshot(place, replace(snapshot, outputs=outputs, units=units))
 
 
+def environment() -> dict[str, str]:
+    """That of a user: one in which Python keeps what it has compiled of modules, and does not write by the line."""
+    return {name: value for name, value in os.environ.items() if name not in UNUSUAL}
+
+
 def build(folder: Path, *words: str) -> dict:
     """One `precast build`: wall and processor seconds, peak memory and processor seconds of its own process, seconds of
     units, seconds from the first unit's start to the last one's end, its summary."""
     command = [sys.executable, "-m", "precast", "build", "-j2", "--json", "--project", str(folder), *words]
     before, begun = os.times(), time.perf_counter()
     moments = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment()) as process:
         last = watch_process(process.pid)
         events = []
         for line in process.stdout or ():
