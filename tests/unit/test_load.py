@@ -263,6 +263,15 @@ def test_the_installed_torch_tells_of_the_target(load_text, loader, monkeypatch,
             del sys.modules[name]
 
 
+@pytest.mark.all
+def test_pytorch_tells_of_the_target(torch, load_text):
+    before = (torch.cuda.is_available, torch.version.cuda, torch.version.hip)
+    names = load_text(HEAD + ASKING.replace("torch.nothing", "None") + KERNEL.format(value=1.0), target=HIP)
+    names = names.function.__globals__
+    assert [names[each] for each in ("CAPABLE", "COUNT", "IS_CUDA", "IS_HIP", "MAJOR")] == [90, 1, False, True, 9]
+    assert (torch.cuda.is_available, torch.version.cuda, torch.version.hip) == before
+
+
 def test_a_number_of_a_missing_package_is_never_made_up(load_text):
     error = refuse(load_text, HEAD + "import torch\nWARPS = int(torch.cuda.warps())\n" + KERNEL.format(value=1.0))
     assert error.message == (
