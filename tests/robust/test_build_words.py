@@ -107,6 +107,23 @@ def test_a_build_that_is_asked_to_end_cleans_up(tmp_path, number):
     assert not list(scratch.iterdir())
 
 
+@pytest.mark.parametrize("script", [False, True], ids=["direct", "scons"])
+def test_what_had_failed_before_an_interrupt_is_told(tmp_path, script):
+    tree = make_tree(tmp_path / "p", kernels=2)
+    if not script:
+        (tree.folder / "SConstruct").unlink()
+    tree.edit("kernels/k0.py", "import triton\n", "# stand-in: fail ttgir\nimport triton\n")
+    gate = Gate(tree, "k1")
+    process = start(["build", "-k", "-j2"], tree, stdout=subprocess.PIPE)
+    gate.wait_until_reached()
+    assert any("FAILED" in line for line in iter(process.stdout.readline, ""))
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=300)
+    reason, *_, last = said.splitlines()
+    assert process.returncode == 130 and last == "interrupted"
+    assert "error: " in reason and "k0" in said
+
+
 TRAP = "raise SystemExit(open({mark!r}, 'a').write(__file__ + '\\n') and 77)\n"
 NAMES = ("json", "random", "argparse", "tempfile", "dataclasses", "cattrs", "sitecustomize", "SCons", "triton")
 

@@ -188,12 +188,11 @@ def run_and_tell(words: list[str]) -> int:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
     except BrokenPipeError:
         return USER_ERROR
-    except Ended as end:
+    except KeyboardInterrupt as end:
+        if isinstance(end.__cause__, PrecastError):
+            say(format_error(end.__cause__))
         say("interrupted")
-        return 128 + end.number
-    except KeyboardInterrupt:
-        say("interrupted")
-        return INTERRUPTED
+        return 128 + end.number if isinstance(end, Ended) else INTERRUPTED
     except OSError as error:
         told = describe_fault(error)
         say(format_error(told) if told else traceback.format_exc())

@@ -66,6 +66,8 @@ def build(
             summary = session.finish()
         except BaseException as error:
             session.give_up(error)
+            if isinstance(error, KeyboardInterrupt) and session.failures:
+                raise error from BuildFailed(tuple(session.failures))  # what had failed before is told
             raise
         else:
             session.end_workers()  # what a build leaves that is killed from here on, the next one does not look for
