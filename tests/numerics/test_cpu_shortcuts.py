@@ -398,7 +398,7 @@ def norm_kernel(out, x, n, N: tl.constexpr):
         i = start + tl.arange(0, N)
         v = tl.load(x + i, mask=i < n, other=0.0)
         total += v * v
-    tl.store(out, tl.sum(total, 0))
+    tl.store(out, tl.sum(total * 1.5, 0))
 
 
 def test_carried_sums_that_are_added_up_stay_in_registers():
@@ -406,7 +406,7 @@ def test_carried_sums_that_are_added_up_stay_in_registers():
     for n in (0, 1, 1000, 1024, 5000):
         x, out = np.random.default_rng(n).integers(-4, 5, max(n, 1)).astype(np.float32), np.zeros(1, np.float32)
         kernel((1,), out, x, n)
-        assert out[0] == (x[:n] * x[:n]).sum()
+        assert out[0] == 1.5 * (x[:n] * x[:n]).sum()
     assert kernel.facts.thread_scratch_bytes < 4 * 1024
     whole, rest = kernel.loops.split("scf.while", 1)[1].split("scf.for", 1)
     assert "masked" not in whole, "rounds that are not masked in any lane come first"

@@ -26,7 +26,7 @@ _CHOICES = {"arith.cmpi", "arith.cmpf", "arith.select", "arith.andi", "arith.ori
 
 def identity(operation: Op) -> int | float | None:
     """The combine region's identity element, None when there is none that is known."""
-    name = _only_name(operation)
+    name = only_name(operation)
     if name is None or len(operation.operands) != 1:
         return None
     element = operation.body.arguments[0].type.element
@@ -45,7 +45,7 @@ def identity(operation: Op) -> int | float | None:
 
 def find_extreme(operation: Op) -> str | None:
     """`max` or `min` where the region keeps that number of each pair, and NaN only where there is no number."""
-    name = _only_name(operation)
+    name = only_name(operation)
     if name not in ("arith.maxnumf", "arith.minnumf") or len(operation.operands) != 1:
         return None
     known = operation.body.arguments[0].type.element in ("f32", "f64") or sums_in_f32(operation)
@@ -54,7 +54,7 @@ def find_extreme(operation: Op) -> str | None:
 
 def sums_in_f32(operation: Op) -> bool:
     """Whether small floats stay f32 until the end: the region is one sum, product, minimum or maximum of each pair."""
-    name = _only_name(operation)
+    name = only_name(operation)
     small = all(each.type.element in ("f16", *floats.HAND) for each in operation.operands)
     return small and name in _FLOATS
 
@@ -68,7 +68,7 @@ def narrowed(b: Builder, values: Sequence[Plain], elements: Sequence[str]) -> li
     return [floats.convert(b, each, element) for each, element in zip(values, elements, strict=True)]
 
 
-def _only_name(operation: Op) -> str | None:
+def only_name(operation: Op) -> str | None:
     """The one op of which the region consists, applied to each pair of elements; None for any other region."""
     body, count = operation.body, len(operation.operands)
     steps = body.operations[:-1]

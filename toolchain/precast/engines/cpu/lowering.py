@@ -20,7 +20,9 @@ from precast.engines.cpu.kernel import Kernel
 from precast.engines.cpu.machine import MACHINES, Machine
 from precast.engines.cpu.packing import PackedMap
 from precast.engines.cpu.parts import split_program
+from precast.engines.cpu.program_order import steps_second_axis_first
 from precast.engines.cpu.reader import parse_ttir
+from precast.engines.cpu.running_sums import reduce_inside
 from precast.engines.cpu.scaled import ScaledProduct
 from precast.engines.cpu.turning import turn_products
 from precast.engines.cpu.values import Scalar, memory_type
@@ -44,6 +46,7 @@ def find_kernel(text: str) -> Function:
     inlining.inline_calls(public[0], {each.name: each for each in functions})
     expand_ops(public[0], _SPELLED_OUT)
     replace_flips(public[0])
+    reduce_inside(public[0])
     mark_loops(public[0])
     return public[0]
 
@@ -108,11 +111,16 @@ def _render_module(context: Context, function: Function, machine: Machine) -> st
         f"attributes {{llvm.linkage = #llvm.linkage<internal>, {own}}} {{"
     )
     lines += [*context.b.prologue, *body, "    return", "  }"]
-    lines += _render_entry(function.name, program, types, registers, wide)
+    axes = ("y", "x") if steps_second_axis_first(function) else ("x", "y")
+    lines += _render_entry(function.name, program, types, registers, wide, axes)
     return "\n".join([*lines, "}", ""])
 
 
-def _render_entry(name: str, program: str, types: list[str], registers: list[str], wide: str) -> list[str]:
+def _render_entry(
+    name: str, program: str, types: list[str], registers: list[str], wide: str, axes: tuple[str, str]
+) -> list[str]:
+    """`axes` are the grid's first two, the one that steps first before the other."""
+    inner, outer = axes
     loads = []
     for index, element in enumerate(types):
         loads.append(f"    %slot{index} = llvm.getelementptr %arguments[{index}] : (!llvm.ptr) -> !llvm.ptr, i64")
@@ -140,10 +148,10 @@ def _render_entry(name: str, program: str, types: list[str], registers: list[str
         "    %some_y = arith.maxsi %grid_y, %advance : i32",
         "    %wide_x = arith.extsi %some_x : i32 to i64",
         "    %wide_y = arith.extsi %some_y : i32 to i64",
-        "    %first_row = arith.divui %begin, %wide_x : i64",
-        "    %first_x = arith.remui %begin, %wide_x : i64",
-        "    %first_y = arith.remui %first_row, %wide_y : i64",
-        "    %first_z = arith.divui %first_row, %wide_y : i64",
+        f"    %first_row = arith.divui %begin, %wide_{inner} : i64",
+        f"    %first_{inner} = arith.remui %begin, %wide_{inner} : i64",
+        f"    %first_{outer} = arith.remui %first_row, %wide_{outer} : i64",
+        f"    %first_z = arith.divui %first_row, %wide_{outer} : i64",
         "    %x0 = arith.trunci %first_x : i64 to i32",
         "    %y0 = arith.trunci %first_y : i64 to i32",
         "    %z0 = arith.trunci %first_z : i64 to i32",
@@ -154,12 +162,12 @@ def _render_entry(name: str, program: str, types: list[str], registers: list[str
         "      %next_x = arith.addi %x, %advance : i32",
         "      %next_y = arith.addi %y, %advance : i32",
         "      %next_z = arith.addi %z, %advance : i32",
-        "      %row_ends = arith.cmpi eq, %next_x, %grid_x : i32",
-        "      %plane_ends = arith.cmpi eq, %next_y, %grid_y : i32",
+        f"      %row_ends = arith.cmpi eq, %next_{inner}, %grid_{inner} : i32",
+        f"      %plane_ends = arith.cmpi eq, %next_{outer}, %grid_{outer} : i32",
         "      %both_end = arith.andi %row_ends, %plane_ends : i1",
-        "      %row_y = arith.select %plane_ends, %zero, %next_y : i32",
-        "      %after_x = arith.select %row_ends, %zero, %next_x : i32",
-        "      %after_y = arith.select %row_ends, %row_y, %y : i32",
+        f"      %row_start = arith.select %plane_ends, %zero, %next_{outer} : i32",
+        f"      %after_{inner} = arith.select %row_ends, %zero, %next_{inner} : i32",
+        f"      %after_{outer} = arith.select %row_ends, %row_start, %{outer} : i32",
         "      %after_z = arith.select %both_end, %next_z, %z : i32",
         "      scf.yield %after_x, %after_y, %after_z : i32, i32, i32",
         "    }",
