@@ -29,6 +29,21 @@ for line in sys.stdin:
     narrow = plan_narrowly(read_project(folder), Request(), earlier) if earlier else None
     print(json.dumps(sorted({each.unit.kernel for each in narrow.plan.units}) if narrow else None), flush=True)
 """
+COUNT = """
+import sys
+from collections import Counter
+from precast.cli import main
+from precast.graph.index import Index
+asked, digest = Counter(), Index.digest
+def count(index, path):
+    asked[path] += 1
+    return digest(index, path)
+Index.digest = count
+sys.argv[1:] = ["build", "-q", "--project", sys.argv[1]]
+code = main()
+others = [asked[path] for path in asked if path.endswith("/facts.json") and "/shift-" in path]
+print(code or 0, others)
+"""
 TARGETS = ("cuda:90", "hip:gfx942")
 
 
@@ -136,6 +151,16 @@ def test_what_came_of_it_is_what_a_clean_build_makes(tree, planned):
     assert planned() == ["scale"]
     assert tree.build().code == 0
     check(tree)
+
+
+def test_facts_of_other_kernels_are_looked_at_once_when_the_release_is_made(tree, planned):
+    """Of a large project these are thousands."""
+    append(tree, "kernels/copy.py")
+    assert planned() == ["copy"]
+    command = [sys.executable, "-c", COUNT, str(tree.folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 [1, 1]", done.stdout + done.stderr
+    assert tree.build().steps == []
 
 
 def test_a_spec_that_says_the_same_otherwise_makes_nothing(tree, planned):

@@ -43,7 +43,7 @@ def make_step(session: Session, step: Step) -> bool:
     session's to tell."""
     if session.interrupted or (session.failures and not session.request.goes_on):
         return False
-    if session.is_fresh(step):  # candidates were made before
+    if session.may_be_fresh(step) and session.is_fresh(step):  # what it is made of came out as it was
         return True
     try:
         with session.running(step):

@@ -251,6 +251,11 @@ class Session:
         known = self.index.step(step.name) is not None  # else no file need be read for it
         return known and self.index.is_fresh(step.name, self.key_of(step))
 
+    def may_be_fresh(self, step: Step) -> bool:
+        """Whether it is worth asking: not where the step's key is another one by its inputs as they were last seen."""
+        record = self.index.step(step.name)
+        return record is not None and record.key == step.full_key(self.index.last_digest)
+
     def key_of(self, step: Step) -> str:
         """The step's key with its inputs as they are now."""
         return step.full_key(self.index.digest)
