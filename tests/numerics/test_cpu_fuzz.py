@@ -30,7 +30,7 @@ def test_programs(batch):
     run_batch(batch * BATCH, BATCH)
 
 
-@pytest.mark.parametrize("seed", [10176, 10510])
+@pytest.mark.parametrize("seed", [10176, 10510, 708740])
 def test_programs_that_failed_once(seed):
     run_batch(seed, 1)
 

@@ -181,3 +181,19 @@ def test_a_transpose_under_a_mask_that_counts_elements(store, element):
         else:
             expected = np.where(index.reshape(m, n) < count, x, -1).T
         assert np.array_equal(out, expected), count
+
+
+@triton.jit
+def slanted(out, x, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    i, j = tl.arange(0, ROWS)[:, None], tl.arange(0, COLUMNS)[None, :]
+    v = tl.load(x + i * COLUMNS + j, mask=i + j < n, other=0)
+    tl.store(out + tl.arange(0, COLUMNS), tl.sum(v, 0))
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 8, 20, 22, 23])
+def test_masks_whose_rows_end_elsewhere_in_each_column(n):
+    kernel = build(slanted, {"out": "*i32", "x": "*i32", "n": "i32"}, {"ROWS": 8, "COLUMNS": 16})
+    x, out = RANDOM.integers(1, 9, (8, 16)).astype(np.int32), np.zeros(16, np.int32)
+    kernel((1,), out, x, n)
+    i, j = np.indices(x.shape)
+    assert (out == np.where(i + j < n, x, 0).sum(0)).all()

@@ -134,8 +134,18 @@ def find_split(context: Context, condition: Condition, name: str, size: int) -> 
     if len(places) != 1 or size == 1:
         return None
     axis = places[0]
+    if condition.cursor.lane not in (None, axis) and _varies_by_lane(context, condition):
+        return None  # each lane changes elsewhere
     index = (*condition.cursor.index[:axis], b.index(0), *condition.cursor.index[axis + 1 :])
     return _split_along(context, condition, Cursor(index, axis, size, address=True))
+
+
+def _varies_by_lane(context: Context, condition: Condition) -> bool:
+    operation, lane = condition.value.definition, condition.cursor.lane
+    assert operation is not None
+    assert lane is not None
+    strides = Strides(context)
+    return any(strides.along(each, lane) != 0 for each in operation.operands)
 
 
 def find_test_of_lanes(context: Context, condition: Condition, value: bool) -> Plain | None:
