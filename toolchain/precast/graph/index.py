@@ -85,6 +85,8 @@ class Index:
 
     def close(self) -> None:
         self._write(lambda connection: None)
+        with contextlib.suppress(sqlite3.DatabaseError):  # what it would tell, the next build finds out
+            self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.close()
 
     def _write(self, change: Callable[[sqlite3.Connection], object]) -> None:
@@ -363,6 +365,8 @@ def _connect(path: Path) -> sqlite3.Connection:
         raise sqlite3.DatabaseError(f"index of version {version}")
     # Survives a killed process, which is what happens; after a power cut a damaged index is made anew.
     connection.execute("PRAGMA synchronous = OFF")
+    # A file that each step makes and deletes has file systems look for inodes that were not deleted just now.
+    connection.execute("PRAGMA journal_mode = PERSIST")
     connection.executescript(_TABLES)
     connection.execute(f"PRAGMA user_version = {_VERSION}")
     return connection
