@@ -122,7 +122,9 @@ def _read_units(release: Path) -> list[_Unit]:
     try:
         data = read_bounded(path, MOST_FILE_BYTES)
     except OSError as error:
-        raise ReleaseError(f"{printable(release)} is no release: it has no {INDEX}") from error
+        inner = release / "current"
+        hint = f"{printable(inner)} is one" if (inner / INDEX).is_file() else "run `precast build`"
+        raise ReleaseError(f"{printable(release)} is no release: it has no {INDEX}", hint=hint) from error
     try:
         return [_read_unit(each) for each in read_descriptions(data, printable(path))]
     except (SpecError, Unstated, TypeError, ValueError):  # values of the right kinds may say anything
