@@ -202,6 +202,12 @@ def test_a_missing_package_is_inert_while_the_module_loads(load_text):
     assert [names[each] for each in ("SIZE", "HALF", "CAPABLE", "ISINSTANCE", "NAME")] == [3, 1, 8, False, "host"]
 
 
+def test_a_module_that_launches_when_it_is_imported_is_told_where_that_belongs(load_text):
+    error = refuse(load_text, HEAD + KERNEL.format(value=1.0) + "kernel[(1,)](None, BLOCK=16)\n", target=CUDA)
+    assert error.where == Place("kernels/one.py", 6)
+    assert error.hint == 'it launches a kernel while it is imported: keep what runs below `if __name__ == "__main__":`'
+
+
 def test_a_module_that_the_worker_has_itself_is_taken(loader, tmp_path):
     loaded = loader.load(Source("", "triton.language.standard", "cdiv"), tmp_path, [], CPU)
     assert loaded.function.arg_names == ["x", "div"]

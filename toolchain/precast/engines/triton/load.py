@@ -204,6 +204,8 @@ def _describe(error: BaseException, what: str) -> str:
 
 
 def _import_hint(error: BaseException) -> str | None:
+    if any(v3_9.is_launch(frame.f_code) for frame, _ in traceback.walk_tb(error.__traceback__)):
+        return 'it launches a kernel while it is imported: keep what runs below `if __name__ == "__main__":`'
     if isinstance(error, ImportError) and "relative import" in str(error):
         return "name the source as a module (`package.module:function`) and its folder in `pythonpath`"
     return None

@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import triton
@@ -102,6 +103,11 @@ def knob_groups() -> list[tuple[str, Any]]:
 def has_stage_hook() -> bool:
     """Whether code has asked Triton to let it edit the stages of every compilation."""
     return knobs.runtime.add_stages_inspection_hook is not None
+
+
+def is_launch(code: CodeType) -> bool:
+    """Whether code is Triton's own for the call of a kernel."""
+    return code is JITFunction.run.__code__
 
 
 def is_jit_function(value: object) -> bool:
