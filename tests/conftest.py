@@ -97,6 +97,20 @@ def ray() -> ModuleType:
     return import_interop("ray", "Ray")
 
 
+@pytest.fixture(scope="session")
+def moto() -> ModuleType:
+    """A server that speaks S3, with what asks it."""
+    import_interop("s3fs", "an S3 server")
+    return import_interop("moto.server", "an S3 server")
+
+
+@pytest.fixture(scope="session")
+def google_store() -> ModuleType:
+    """A server that speaks as Google's store does, with what asks it."""
+    import_interop("gcsfs", "a server")
+    return import_interop("gcp_storage_emulator.server", "a server")
+
+
 @pytest.fixture(params=OTHER_TRITONS)
 def other_triton(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """Another Triton in a folder of its own, which is removed again: it is large."""

@@ -1,6 +1,5 @@
 """The cache on servers that people run: nginx with WebDAV, and object stores that speak as S3 and Google's do."""
 
-import importlib
 import json
 import os
 import re
@@ -94,14 +93,9 @@ def web(nginx, tmp_path, request):
 
 
 @pytest.fixture
-def bucket_server():
+def bucket_server(moto):
     """A server that speaks S3."""
-    try:
-        importlib.import_module("s3fs")
-        server = importlib.import_module("moto.server").ThreadedMotoServer(port=0, verbose=False)
-    except ImportError as error:
-        absent = pytest.fail if os.environ.get("PRECAST_INTEROP") else pytest.skip
-        absent(f"it takes an S3 server: pip install 'precast[interop]' ({error})")
+    server = moto.ThreadedMotoServer(port=0, verbose=False)
     server.start()
     yield server
     server.stop()
@@ -124,16 +118,10 @@ def bucket(bucket_server, monkeypatch):
 
 
 @pytest.fixture
-def google_bucket(monkeypatch):
+def google_bucket(google_store, monkeypatch):
     """A bucket of a server that speaks as Google's store does: its address."""
-    try:
-        importlib.import_module("gcsfs")
-        create_server = importlib.import_module("gcp_storage_emulator.server").create_server
-    except ImportError as error:
-        absent = pytest.fail if os.environ.get("PRECAST_INTEROP") else pytest.skip
-        absent(f"it takes a server: pip install 'precast[interop]' ({error})")
     port = free_port()
-    server = create_server("127.0.0.1", port, in_memory=True, default_bucket="shared")
+    server = google_store.create_server("127.0.0.1", port, in_memory=True, default_bucket="shared")
     server.start()
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{port}")
     fsspec.filesystem("gs", skip_instance_cache=True).clear_instance_cache()

@@ -70,7 +70,7 @@ def _find_steps(operation: Op, steps: dict[Value, _Steps]) -> _Steps:
         return operands[0].joined(operands[1], -1 if operation.name == "arith.subi" else 1)
     if operation.name == "arith.muli":
         return _find_product(operation, operands)
-    return _Steps(*(0 if still else None for still in _still(operands)))
+    return _unless_moved(operands)
 
 
 def _find_product(operation: Op, operands: list[_Steps]) -> _Steps:
@@ -78,11 +78,13 @@ def _find_product(operation: Op, operands: list[_Steps]) -> _Steps:
         factor = kinds.known_constant(other)
         if factor is not None:
             return operands[operation.operands.index(value)].scaled(factor)
-    return _Steps(*(0 if still else None for still in _still(operands)))
+    return _unless_moved(operands)
 
 
-def _still(operands: list[_Steps]) -> tuple[bool, bool]:
-    return all(each.first == 0 for each in operands), all(each.second == 0 for each in operands)
+def _unless_moved(operands: list[_Steps]) -> _Steps:
+    """Of what is computed anyhow: it stands still where all that it is made of does."""
+    first, second = all(each.first == 0 for each in operands), all(each.second == 0 for each in operands)
+    return _Steps(0 if first else None, 0 if second else None)
 
 
 def _extent(operation: Op) -> int:
